@@ -7,9 +7,12 @@ from argparse import ArgumentParser, Namespace, _SubParsersAction
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nmtlib.cli import EXPECTED_ERRORS, add_command, complain
+
+if TYPE_CHECKING:
+    from nmtcheck import Report
 
 ABOUT = "run the behaviour checks on your Transformer"
 STATUS = "The exit status is 0 if nothing was found, 1 if something was, 2 if nothing could run."
@@ -88,19 +91,25 @@ def checked(options: Namespace) -> int:
         require_ours(options.json, "--json", "results")
     choose(options.only)
     if options.implementation:
-        report = apart(options)
+        text, data, missing, status = apart(options)
     else:
-        report = run_checks(replace(ours(), **facts(options)), only=options.only, seed=options.seed)
+        given = replace(ours(), **facts(options))
+        text, data, missing, status = told(run_checks(given, only=options.only, seed=options.seed))
     if options.json:
-        write_atomically(options.json, report.to_json())
-    print(report)
-    if report.missing:
-        print(f"nmtcheck: {report.missing}", file=sys.stderr)
-    return report.status
+        write_atomically(options.json, data)
+    print(text)
+    if missing:
+        print(f"nmtcheck: {missing}", file=sys.stderr)
+    return status
 
 
-def apart(options: Namespace) -> Any:
-    """The report on a file, all of whose code runs in a process of its own.
+def told(report: Report) -> tuple[str, str, str, int]:
+    """A report as a text and in JSON, what is missing, and the exit status."""
+    return str(report), report.to_json(), report.missing, report.status
+
+
+def apart(options: Namespace) -> tuple[str, str, str, int]:
+    """What is told of a file, all of whose code runs in a process of its own.
 
     Raises ValueError where the file makes no adapter, where it does not come to an end within
     `LOADING` seconds of computing, and where it ends the process.
@@ -110,25 +119,25 @@ def apart(options: Namespace) -> Any:
 
     loaded: list[Any] = []
 
-    def work(request: str) -> Any:
+    def work(printed: str | None) -> Any:
         try:
-            if request == "load":
+            if printed is None:
                 given = {"lifted": options.lift, **facts(options)}
                 loaded.append(load_adapter(options.implementation, **given))
                 return None
-            return run_checks(loaded[0], only=options.only, seed=options.seed)
+            report = run_checks(loaded[0], only=options.only, seed=options.seed)
+            return told(replace(report, printed=printed))
         except Exception as error:  # it is somebody else's code
             return str(error) if isinstance(error, EXPECTED_ERRORS) else repr(error)
 
     process, where = worker(work), options.implementation
     try:
-        answer = process.ask("load", LOADING)
+        answer = process.ask(None, LOADING)
         if answer.ended in ("limit", "asleep"):
             used = f"within {LOADING} s of computing" if answer.ended == "limit" else "and waits"
             raise ValueError(f"{where} made no model {used}; make it small, or --lift it")
-        printed = answer.printed
         if not answer.ended and answer.value is None:
-            answer = process.ask("run", None)
+            answer = process.ask(answer.printed, None)
     finally:
         process.close()
     if answer.ended:
@@ -136,7 +145,7 @@ def apart(options: Namespace) -> Any:
         raise ValueError(f"{ended}; take out what exits or crashes, or try --lift")
     if isinstance(answer.value, str):
         raise ValueError(answer.value)
-    return replace(answer.value, printed=printed)
+    return answer.value
 
 
 def facts(options: Namespace) -> dict[str, int | bool]:

@@ -1,32 +1,49 @@
-"""Run unknown code in a separate process that can be killed at any time.
+"""Run unknown code in a process of its own that can be ended at any time, with all it has started.
 
 A limit is one of processor time, of the process and of all that it has started: a loaded machine
-changes no verdict.  The clock ends only what uses no processor for minutes, and that is "asleep",
-not a verdict.  Where a process cannot be copied safely (Windows, macOS, or with CUDA in use) a
-thread takes its place: what does not return is left behind, and ends with the program.
+changes no verdict.  The clock ends only what uses hardly any processor for minutes, and that is
+"asleep", not a verdict.  What comes back is data, in JSON, through a socket: unlike a pipe, no path
+below /proc opens it.  Where a process cannot be copied safely (Windows, macOS, or with CUDA in use)
+a `worker` is a thread: what does not return is left behind, and ends with the program.
 """
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import faulthandler
 import io
+import json
 import mmap
+import multiprocessing
 import os
 import signal
+import socket
 import sys
 import threading
 import time
-from collections.abc import Callable
-from multiprocessing import Pipe
-from pathlib import Path
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from itertools import chain
+from multiprocessing.connection import wait
 from tempfile import TemporaryFile
 from typing import Any, NamedTuple
 
+import psutil
 import torch
 
 SHOWN = 4_000  # characters kept of what one request prints
-ASLEEP = 180.0  # seconds by the clock without any computing, after which nothing more is expected
+ASLEEP = 120.0  # seconds by the clock, with hardly any computing, after which nothing is expected
+MOST = 2**24  # bytes of an answer
+SUBREAPER, DUMPABLE = 36, 4  # options of prctl, which Linux alone has
+START: Any = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
+OPEN = set[socket.socket]()  # ends of sockets that a copy of this process must not have
+ASKER: list[int] = []  # in a process that serves: the one that asks
+
+
+class Ended(Exception):
+    """The process ended before its answer: 'limit', 'asleep', 'damaged' for what is no data, or
+    'exit 3' or 'signal 11' where it came to another end."""
 
 
 class Answer(NamedTuple):
@@ -60,98 +77,238 @@ class Board:
 
 
 class Progress:
-    """Whether code has used up its processor time, or has used none for a long while."""
+    """Whether code has used up its processor time, or has used hardly any for a long while."""
 
-    def __init__(self, clock: Callable[[], float]):
-        self.clock, self.begun = clock, clock()
+    def __init__(self, clock: Callable[[], float], patience: float):
+        self.clock, self.patience, self.begun = clock, patience, clock()
         self.last, self.since = self.begun, time.monotonic()
 
     def end(self, limit: float | None) -> str:
         """'limit', 'asleep', or '' where it may go on."""
         now = self.clock()
-        if now != self.last:
+        if now > self.last + self.patience / 300:
             self.last, self.since = now, time.monotonic()
         if limit is not None and now - self.begun > limit:
             return "limit"
-        return "asleep" if time.monotonic() - self.since > ASLEEP else ""
+        return "asleep" if time.monotonic() - self.since > self.patience else ""
 
 
-def computed(root: int) -> float:
+def tree(pid: int) -> list[psutil.Process]:
+    """A process, all that it has started, and the orphans that it was given."""
+    with contextlib.suppress(psutil.Error):
+        root = psutil.Process(pid)
+        return [root, *root.children(recursive=True)]
+    return []
+
+
+def computed(pid: int) -> float:
     """Seconds of processor time of a process, of its descendants, and of those that have ended."""
-    parents, ticks = dict[int, int](), dict[int, int]()
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):  # a process that has just ended
-            fields = path.read_text("utf-8", "replace").rpartition(")")[2].split()
-            pid = int(path.parent.name)
-            parents[pid], ticks[pid] = int(fields[1]), sum(map(int, fields[11:15]))
-    tree = {root}
-    while more := {pid for pid, parent in parents.items() if parent in tree} - tree:
-        tree |= more
-    return sum(ticks.get(pid, 0) for pid in tree) / os.sysconf("SC_CLK_TCK")
+    used = 0.0
+    for each in tree(pid):
+        with contextlib.suppress(psutil.Error):
+            used += sum(each.cpu_times()[:4])  # user, system, and of children waited for
+    return used
 
 
-class Process:
-    """Answers requests with `work`, in a copy of this process that lives until one is too slow."""
+def end_descendants(pid: int) -> None:
+    """End all that a process has started, which may start more meanwhile."""
+    for _ in range(1000):
+        alive = False
+        for each in tree(pid)[1:]:
+            with contextlib.suppress(psutil.Error):
+                alive = each.status() != psutil.STATUS_ZOMBIE or alive
+                each.kill()
+        if not alive:
+            return
+        time.sleep(0.01)
+
+
+def prctl(option: int, value: int) -> None:
+    """Set an option of this process; nothing happens where the system has none."""
+    with contextlib.suppress(OSError, AttributeError):
+        libc: Any = ctypes.CDLL(None)
+        libc.prctl(option, value, 0, 0, 0)
+
+
+class Child:
+    """A process that answers requests; it starts with the first, and anew where it has ended.
+
+    It is a copy of this one, where `work(request)` gives the messages of an answer. What it prints
+    goes to the file `log`, or nowhere.
+    """
+
+    def __init__(self, work: Callable[[Any], Iterable[Any]], log: Any = None):
+        self.work, self.log = work, log
+        self.process: Any = None
+
+    def __enter__(self) -> Child:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.close()
+
+    def begin(self, theirs: socket.socket) -> Any:
+        """Start the process that serves the other end of a socket."""
+        sys.stdout.flush()
+        sys.stderr.flush()
+        process = START.Process(target=serve, args=(theirs, self.work, self.log))
+        process.start()
+        return process
+
+    def code(self) -> int | None:
+        """The exit status, negative for a signal; None while the process lives."""
+        return self.process.exitcode
+
+    def start(self) -> None:
+        """Start the process, if it does not live."""
+        if self.process is None:
+            self.end, theirs = socket.socketpair()
+            OPEN.add(self.end)
+            self.process = self.begin(theirs)
+            theirs.close()
+
+    def messages(
+        self, request: Any = None, limit: float | None = None, patience: float = 1.0
+    ) -> Iterator[Any]:
+        """What comes in answer to a request, within some seconds of processor time.
+
+        A message with "limit" begins a step with a limit of its own; `patience` multiplies `ASLEEP`
+        for a process that waits for one of its own.  Raises Ended.
+        """
+        self.start()
+        try:
+            yield from self._answer(request, limit, patience * ASLEEP)
+        except Ended:
+            self.close()
+            raise
+
+    def _answer(self, request: Any, limit: float | None, patience: float) -> Iterator[Any]:
+        whole = step = Progress(partial(computed, self.process.pid), patience)
+        size, rest, pause, step_limit = 0, b"", 0.01, limit
+        with contextlib.suppress(ConnectionError):
+            self.end.sendall(json.dumps([request, limit]).encode() + b"\n")
+        while True:
+            lines, part = list[bytes](), b"-"
+            if wait([self.end], pause):
+                part = self._part()
+                *lines, rest = (rest + part).split(b"\n")
+                size += len(part)
+            for line in lines:
+                message = data(line)
+                if message is None:
+                    return
+                if isinstance(message, dict) and isinstance(message.get("limit"), int | float):
+                    step, step_limit = Progress(whole.clock, patience), message["limit"]
+                yield message
+            if not part and (code := self.code()) is not None:
+                how = f"exit {code}" if code >= 0 else f"signal {-code}"
+                raise Ended("limit" if code == -signal.SIGPROF else how)
+            if how := whole.end(limit) or step.end(step_limit) or "damaged" * (size > MOST):
+                raise Ended(how)
+            if ASKER and os.getppid() != ASKER[0]:  # whoever has asked is gone
+                self.close()
+                os._exit(1)
+            time.sleep(0 if part else pause)
+            pause = 0.01 if lines else min(2 * pause, 0.5)
+
+    def _part(self) -> bytes:
+        """What has come, b"" at the end."""
+        with contextlib.suppress(ConnectionError):
+            return self.end.recv(2**20)
+        return b""
+
+    def close(self) -> None:
+        """End the process, and all that it has started."""
+        if self.process is None:
+            return
+        pid = self.process.pid
+        if self.code() is None:
+            with contextlib.suppress(psutil.Error):
+                psutil.Process(pid).suspend()  # it starts nothing more, and keeps its orphans
+            end_descendants(pid)
+        for kill in (os.killpg, os.kill) if self.code() is None else (os.killpg,):
+            with contextlib.suppress(OSError):
+                kill(pid, signal.SIGKILL)
+        while self.code() is None:
+            time.sleep(0.01)
+        OPEN.discard(self.end)
+        self.end.close()
+        self.process = None
+
+
+def data(line: bytes) -> Any:
+    """A line of JSON. Raises Ended('damaged')."""
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError):
+        raise Ended("damaged") from None
+
+
+def serve(end: socket.socket, work: Callable[[Any], Iterable[Any]], log: Any = None) -> None:
+    """Answer requests until the other end of the socket is closed; never returns."""
+    own, status = os.getpid(), 1
+    try:
+        ASKER[:] = [os.getppid()]
+        with contextlib.suppress(OSError):  # it leads a session already
+            os.setsid()  # a Ctrl-C is for the process that asks, and it ends this one
+        for other in OPEN - {end}:
+            os.close(other.detach())
+        OPEN.clear()
+        OPEN.add(end)
+        prctl(SUBREAPER, 1)  # it keeps the orphans of its children
+        faulthandler.disable()  # the other process tells of a crash
+        signal.signal(signal.SIGPROF, signal.SIG_DFL)  # which ends the process, also within C
+        redirect(log)
+        torch.set_num_threads(1)  # tiny tensors: threads would wait for each other
+        for line in end.makefile("rb"):
+            request, limit = json.loads(line)
+            # For a loop that goes on when the process that asks is gone.
+            signal.setitimer(signal.ITIMER_PROF, limit or 0)
+            for message in chain(work(request), [None]):
+                if os.getpid() != own:  # a child of the code, which has come back here
+                    return
+                end.sendall(json.dumps(message).encode() + b"\n")
+            signal.setitimer(signal.ITIMER_PROF, 0)
+        status = 0
+    except ConnectionError:
+        pass
+    finally:
+        os._exit(status)  # without what the code has registered for the end
+
+
+def redirect(log: Any) -> None:
+    """Read nothing, and write to a file from its start after each truncation, or nowhere."""
+    nowhere = written = os.open(os.devnull, os.O_RDWR)
+    if log is not None:
+        written = os.open(f"/proc/self/fd/{log.fileno()}", os.O_WRONLY | os.O_APPEND)
+    for number, file in enumerate((nowhere, written, written)):
+        os.dup2(file, number)
+    sys.stdout = sys.stderr = io.TextIOWrapper(
+        os.fdopen(os.dup(1), "wb", buffering=0), "utf-8", "replace", write_through=True
+    )
+
+
+class Process(Child):
+    """Answers each request with what `work` returns, which is data, and what it prints."""
 
     def __init__(self, work: Callable[[Any], Any]):
-        self.work, self.pid = work, 0
-        self.log = TemporaryFile()  # what the copy prints
+        super().__init__(lambda request: [[work(request)]], TemporaryFile())
 
     def ask(self, request: Any, limit: float | None) -> Answer:
         """The answer to one request, within `limit` seconds of computing; None: however many.
 
         What meets its limit is tried once again, in a new copy.
-        ended: 'limit', 'asleep', or 'exit 3' or 'signal 11' where the process came to another end.
         """
-        answer = self._ask(request, limit)
-        return self._ask(request, limit) if answer.ended == "limit" else answer
-
-    def _ask(self, request: Any, limit: float | None) -> Answer:
-        if not self.pid:
-            self._start()
-        self.pipe.send((request, limit))
-        progress, step, end = Progress(lambda: computed(self.pid)), 0.01, ""
-        with contextlib.suppress(EOFError, ConnectionResetError):
-            while not (answered := self.pipe.poll(step)) and not (end := progress.end(limit)):
-                step = min(2 * step, 0.5)
-            if answered:
-                return Answer(self.pipe.recv(), self._printed())
-        return Answer(None, self._printed(), self._end(end))
-
-    def close(self) -> None:
-        """End the copy, and all that it has started."""
-        if self.pid:
-            self._end("closed")
-        self.log.close()
-
-    def _start(self) -> None:
-        self.pipe, theirs = Pipe()
-        sys.stdout.flush()
-        sys.stderr.flush()
-        self.pid = os.fork()
-        if not self.pid:
-            self.pipe.close()
-            serve(theirs, self.work, self.log.fileno())
-        theirs.close()
-
-    def _end(self, end: str) -> str:
-        """Kill the copy with its children, and say how it ended; '': it is ending by itself."""
-        pid, self.pid = self.pid, 0
-        self.pipe.close()
-        progress, ended, status = Progress(lambda: 0.0), 0, 0
-        while not end and not ended:
-            ended, status = os.waitpid(pid, os.WNOHANG)
-            end = progress.end(None)
-            time.sleep(0 if ended else 0.01)
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(pid, signal.SIGKILL)
-        if not ended:
-            os.waitpid(pid, 0)
-            return end
-        code = os.waitstatus_to_exitcode(status)
-        if -code == signal.SIGPROF:
-            return "limit"
-        return f"exit {code}" if code >= 0 else f"signal {-code}"
+        ended = ""
+        for _ in range(2):
+            try:
+                ((value,),) = self.messages(request, limit)
+                return Answer(value, self._printed())
+            except Ended as error:
+                ended, printed = str(error), self._printed()
+            if ended != "limit":
+                break
+        return Answer(None, printed, ended)
 
     def _printed(self) -> str:
         """What was printed since the last request: its beginning, where it is long."""
@@ -159,33 +316,6 @@ class Process:
         raw = os.pread(file, 4 * SHOWN, 0)
         os.ftruncate(file, 0)
         return shortened(raw.decode("utf-8", "replace"))
-
-
-def serve(pipe: Any, work: Callable[[Any], Any], log: int) -> None:
-    """Answer requests until the other end of the pipe is closed; never returns."""
-    try:
-        os.setpgid(0, 0)  # a Ctrl-C is for the process that asks, and it ends this one
-        faulthandler.disable()  # the other process tells of a crash
-        signal.signal(signal.SIGPROF, signal.SIG_DFL)  # which ends the process, also within C
-        flags = os.O_WRONLY | os.O_APPEND
-        appending = os.open(f"/proc/self/fd/{log}", flags)  # after a truncation, from the start
-        for stream in (1, 2):
-            os.dup2(appending, stream)
-        sys.stdout = sys.stderr = io.TextIOWrapper(
-            os.fdopen(os.dup(1), "wb", buffering=0), "utf-8", "replace", write_through=True
-        )
-        torch.set_num_threads(1)  # tiny tensors: threads would wait for each other
-        while True:
-            request, limit = pipe.recv()
-            # For a loop that goes on when the process that asks is gone.
-            signal.setitimer(signal.ITIMER_PROF, limit or 0)
-            answer = work(request)
-            signal.setitimer(signal.ITIMER_PROF, 0)
-            pipe.send(answer)
-    except (EOFError, BrokenPipeError, ConnectionResetError):
-        pass
-    finally:
-        os._exit(0)
 
 
 class Thread:
@@ -208,7 +338,7 @@ class Thread:
         with contextlib.redirect_stdout(log), contextlib.redirect_stderr(log):
             thread = threading.Thread(target=run, daemon=True)
             thread.start()
-            progress = Progress(thread_clock(thread))
+            progress = Progress(thread_clock(thread), ASLEEP)
             while not done.wait(0.02) and not end:
                 end = progress.end(limit)
         printed = shortened(log.getvalue())

@@ -133,8 +133,9 @@ class Bench:
         answer = self.apart.ask(FACTS, self.limit)
         if not answer.value:
             return ""  # the checks will say what is wrong
-        self.settle(answer.value)
-        return answer.value.note
+        found, way, frame, note = answer.value
+        self.settle(ids.Facts(ids.Ids(*found), way, frame, note))
+        return note
 
     def hearts(self, results: dict[str, Result]) -> tuple[tuple[str, str, bool], ...]:
         """Of attention, masks, loss and search: what was read, and whether that is enough."""

@@ -30,21 +30,22 @@ def written_answers(sources: Iterable[str], assignment: Assignment) -> dict[str,
 
 
 def definitions(source: str) -> dict[str, str]:
-    """The syntax trees of the functions, classes and values that code defines, by name.
-
-    Lines for IPython are left out. Code that is not Python gives none.
-    """
-    try:
-        body = ast.parse(re.sub(r"(?m)^[%!].*$", "", source)).body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):  # ast raises each of them
-        return {}
+    """The syntax trees of the functions, classes and values that code defines, by name."""
     found: dict[str, str] = {}
-    for node in body:
+    for node in statements(source):
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
             found[node.name] = dumped(node)
         elif isinstance(node, ast.Assign):
             found |= {t.id: dumped(node.value) for t in node.targets if isinstance(t, ast.Name)}
     return found
+
+
+def statements(source: str) -> list[ast.stmt]:
+    """The statements of code, without lines for IPython; none if it is not Python."""
+    try:
+        return ast.parse(re.sub(r"(?m)^[%!].*$", "", source)).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # ast raises each of them
+        return []
 
 
 class Renamed(ast.NodeTransformer):
@@ -80,11 +81,7 @@ def reaches_for(source: str) -> list[str]:
         for word in ("homework.masters", "homework.grading", "solutions-spoilers", "find_task")
         if word in source
     ]
-    try:
-        nodes = [*ast.walk(ast.parse(re.sub(r"(?m)^[%!].*$", "", source)))]
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return found
-    for node in nodes:
+    for node in (node for each in statements(source) for node in ast.walk(each)):
         if isinstance(node, ast.Import):
             found += [alias.name for alias in node.names if alias.name.startswith(HOMEWORK)]
         elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith(HOMEWORK):

@@ -1,33 +1,33 @@
-"""Ask a process of its own to run a student's code: start it, give it a task, end it.
+"""Run a student's code apart: a fresh process with an environment of its own asks a copy of itself.
 
-The process (`nmtcourse.homework.host`) runs none of that code itself; a child of it does. What it
-answers is signed with a key that it gets when that child has ended.
+    python -m nmtcourse.homework.apart nmtcourse.homework.marking:marked
+
+That copy runs no such code either, and starts one process for each try. Whatever a notebook ends,
+the fresh process ends what is left: orphans of its children become its own.
 """
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import hmac
-import json
 import os
-import select
+import socket
 import subprocess
 import sys
 import tempfile
-import threading
+from collections.abc import Callable, Iterator
+from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import psutil
-
-from nmtcourse.homework.watching import become_subreaper, children, close_memory, end_all
+from nmtcheck.report.apart import DUMPABLE, Child, Ended, end_descendants, prctl, serve
 
 ROOT = Path(__file__).parents[2]
-STARTING = threading.Lock()
-RUNNING: set[subprocess.Popen] = set()  # the processes of this one
-MOST = 2**24  # bytes of an answer
-READY = b"ready\n"
+HOSTS = set["Host"]()  # that live
+LOST = {
+    "asleep": "its process was stopped by a signal",
+    "damaged": "its process sent something else than an answer",
+}
 WINDOWS = (
     "a notebook is checked, and a class graded, in a process of its own, which needs Linux or "
     "macOS; on Windows use WSL (https://learn.microsoft.com/windows/wsl/install). The checks in "
@@ -35,114 +35,57 @@ WINDOWS = (
 )
 
 
-class Lost(Exception):
-    """The process has ended, was stopped, or has sent something else than its answer."""
-
-
 def require_processes() -> None:
-    """Raise ValueError on Windows, where `select` does not wait for a pipe."""
+    """Raise ValueError on Windows."""
     if sys.platform == "win32":
         raise ValueError(WINDOWS)
 
 
-class Host:
-    """A process that waits for a task, with a home folder of its own; used in a `with`.
+class Host(Child):
+    """A fresh process in a folder, which calls a function "module:name"; used in a `with`.
 
     Raises ValueError on Windows.
     """
 
-    def __init__(self, folder: Path):
-        self.folder = folder
+    def __init__(self, folder: Path, function: str):
+        super().__init__(lambda request: [])
+        self.folder, self.function = folder, function
 
     def __enter__(self) -> Host:
         require_processes()
-        become_subreaper()
-        close_memory()
+        prctl(DUMPABLE, 0)  # others of the same user, except root, do not read this memory
         self.home = tempfile.TemporaryDirectory(prefix="homework-", ignore_cleanup_errors=True)
-        with STARTING:
-            self.spared = children() - {each.pid for each in RUNNING}
-            self.process = started(self.folder, environment(Path(self.home.name)))
-            RUNNING.add(self.process)
+        self.start()
+        HOSTS.add(self)
         return self
 
-    def __exit__(self, *raised: Any) -> None:
-        with STARTING:
-            RUNNING.discard(self.process)
-            end_all(self.process, self.spared | {each.pid for each in RUNNING})
+    def __exit__(self, *raised: object) -> None:
+        HOSTS.discard(self)
+        self.close()
         self.home.cleanup()
 
-    def ask(self, task: dict[str, Any]) -> Any:
-        """The answer to a task of `nmtcourse.homework.host.TASKS`.
+    def begin(self, theirs: socket.socket) -> Any:
+        """Start the process, which begins to import."""
+        return subprocess.Popen(
+            [sys.executable, "-P", "-s", "-m", __name__, self.function],
+            stdin=theirs.fileno(),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            cwd=self.folder,
+            env=environment(Path(self.home.name)),
+        )
 
-        The task may run code in the folder. Raises Lost if there is no answer.
-        """
+    def code(self) -> int | None:
+        return self.process.poll()
+
+    def ask(self, **given: Any) -> Any:
+        """What the function returns. Raises ValueError where nothing comes back."""
         try:
-            return answer_of(self.process, task)
-        except OSError:  # a broken pipe
-            raise Lost("its process was ended, perhaps for lack of memory") from None
-
-
-def started(folder: Path, environment: dict[str, str]) -> subprocess.Popen:
-    """A process that waits for a task."""
-    return subprocess.Popen(
-        [sys.executable, "-P", "-s", "-m", "nmtcourse.homework.host"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        cwd=folder,
-        env=environment,
-        start_new_session=True,
-    )
-
-
-def answer_of(process: subprocess.Popen, task: dict[str, Any]) -> Any:
-    """What a process answers to a task. Raises Lost."""
-    assert process.stdin and process.stdout
-    process.stdin.write(json.dumps(task).encode() + b"\n")
-    process.stdin.flush()
-    lines = Lines(process)
-    while lines.next() != READY:  # what the process did not send is left out
-        pass
-    key = os.urandom(32)
-    process.stdin.write(key.hex().encode() + b"\n")
-    process.stdin.flush()
-    while True:
-        seal, _, text = lines.next().partition(b" ")
-        if hmac.compare_digest(seal, seal_of(key, text)):
-            return json.loads(text)
-
-
-def seal_of(key: bytes, text: bytes) -> bytes:
-    """The signature of a text."""
-    return hmac.new(key, text, hashlib.sha256).hexdigest().encode()
-
-
-class Lines:
-    """The lines that a process writes, waited for as long as it is not stopped."""
-
-    def __init__(self, process: subprocess.Popen):
-        assert process.stdout
-        self.process, self.file, self.rest = process, process.stdout.fileno(), b""
-
-    def next(self) -> bytes:
-        """The next line. Raises Lost at the end, for a line without end, or a stopped process."""
-        while b"\n" not in self.rest:
-            if len(self.rest) > MOST:
-                raise Lost("its process sent something else than an answer")
-            if select.select([self.file], [], [], 2.0)[0]:
-                if not (part := os.read(self.file, 2**20)):
-                    raise Lost("its process was ended, perhaps for lack of memory")
-                self.rest += part
-            elif self.is_stopped():
-                raise Lost("its process was stopped by a signal")
-        line, _, self.rest = self.rest.partition(b"\n")
-        return line + b"\n" if line + b"\n" == READY else line
-
-    def is_stopped(self) -> bool:
-        """Whether the process waits for a signal to continue."""
-        with contextlib.suppress(psutil.Error):
-            return psutil.Process(self.process.pid).status() == psutil.STATUS_STOPPED
-        return False
+            (answer,) = self.messages(given, patience=3)
+        except Ended as ended:
+            why = LOST.get(str(ended), "its process was ended, perhaps for lack of memory")
+            raise ValueError(why) from None
+        return answer
 
 
 def environment(home: Path) -> dict[str, str]:
@@ -166,6 +109,32 @@ def environment(home: Path) -> dict[str, str]:
 
 def stop_all() -> None:
     """End all processes, such as those of a class that is interrupted."""
-    for process in [*RUNNING]:
+    for host in [*HOSTS]:
         with contextlib.suppress(OSError):
-            process.kill()
+            host.process.kill()
+
+
+def hosted(function: Callable[..., Any], given: dict[str, Any]) -> Iterator[Any]:
+    """What a copy of this process answers; then nothing that it has started is left."""
+    try:
+        with Child(partial(called, function)) as copy:
+            yield from copy.messages(given, patience=2)
+    finally:
+        end_descendants(os.getpid())
+
+
+def called(function: Callable[..., Any], given: dict[str, Any]) -> Iterator[Any]:
+    """The value of a function, as a message."""
+    yield function(**given)
+
+
+def main() -> None:
+    """Answer what comes through the standard input, a socket."""
+    end = socket.socket(fileno=os.dup(0))
+    prctl(DUMPABLE, 0)
+    module, _, name = sys.argv[1].partition(":")
+    serve(end, partial(hosted, getattr(import_module(module), name)))
+
+
+if __name__ == "__main__":
+    main()

@@ -199,9 +199,9 @@ def do_export(options: Namespace) -> None:
         for student, each in gradebook.by_student(found).items():
             page = options.feedback / f"{Path(student).name}.md"
             page.write_text(gradebook.feedback([*each.values()]), "utf-8")
-    for place, made in ((options.canvas, gradebook.canvas), (options.moodle, gradebook.moodle)):
-        if place:
-            place.write_text(made(found, roster), "utf-8")
+    for kind in gradebook.SHEETS:
+        if place := getattr(options, kind):
+            place.write_text(gradebook.sheet(kind, found, roster), "utf-8")
     strangers = {row["student"] for row in table} - roster.keys() if roster else set()
     for student in sorted(strangers):
         print(f"{student} is not in {options.roster}")

@@ -6,21 +6,24 @@ import ast
 import contextlib
 import tempfile
 import types
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
-from nmtcourse.homework.apart import Host, Lost
+from nmtcheck.report.apart import Child, Ended
+from nmtcourse.homework.apart import Host
 from nmtcourse.homework.chinese import speaks
 from nmtcourse.homework.compare import Finding
 from nmtcourse.homework.limits import Stopped, undisturbed, within
 from nmtcourse.homework.patients import Patient, agree, module_of, patient
 from nmtcourse.homework.running import Nowhere, prepare
-from nmtcourse.homework.watching import Send, watched
 
 SECONDS = 60.0  # for the file, and for each of two models
+EXAMINED = f"{__name__}:examined"  # what a host calls
 POINTS = {"diagnosis": 6.0, "repair": 10.0, "nothing else": 4.0}
 
 
@@ -54,10 +57,10 @@ def examine(path: Path) -> Examination:
         raise FileNotFoundError(f"there is no file {path}; make one with: nmtlib homework patient")
     text = path.read_text("utf-8")
     try:
-        with tempfile.TemporaryDirectory() as folder, Host(Path(folder)) as host:
-            observed = Observed.model_validate(host.ask({"kind": "examine", "text": text}))
-    except (Lost, ValidationError) as lost:
-        raise ValueError(f"{path} cannot be run: {lost}") from None
+        with tempfile.TemporaryDirectory() as folder, Host(Path(folder), EXAMINED) as host:
+            observed = Observed.model_validate(host.ask(text=text))
+    except ValueError as error:  # also of pydantic
+        raise ValueError(f"{path} cannot be run: {error}") from None
     if observed.error:
         raise ValueError(f"{path} {observed.error}")
     student, case = observed.student, patient(observed.student)
@@ -105,16 +108,18 @@ class Observed(BaseModel):
 
 def examined(text: str) -> dict[str, Any]:
     """What `Observed` holds, as data; in the process that was asked."""
-    ended = watched(run_patient, text, limit=4 * SECONDS)
-    error = next((m["error"] for m in ended.messages if "error" in m), "")
-    if error or not ended.messages:
-        return {"error": error or "cannot be run: its process has ended"}
-    seen = {name: each for message in ended.messages for name, each in message.items()}
-    return seen if "repair" in seen else {**seen, "repair": "the process ended or was stopped"}
+    seen: dict[str, Any] = {}
+    with Child(partial(run_patient, text)) as child, contextlib.suppress(Ended):
+        for message in child.messages(limit=4 * SECONDS):
+            seen |= message
+    if not seen:
+        return {"error": "cannot be run: its process has ended"}
+    stopped = {} if "error" in seen else {"repair": "the process ended or was stopped"}
+    return stopped | seen
 
 
-def run_patient(send: Send, text: str) -> None:
-    """Run a patient; sends what `Observed` holds."""
+def run_patient(text: str, _: None = None) -> Iterator[dict[str, Any]]:
+    """Run a patient; gives what `Observed` holds."""
     prepare()
     space: dict[str, Any] = {"__name__": "__main__"}
     try:
@@ -122,13 +127,16 @@ def run_patient(send: Send, text: str) -> None:
             exec(compile(text, "patient.py", "exec"), space)
         student, diagnosis, model = (space[n] for n in ("STUDENT", "DIAGNOSIS", "Transformer"))
     except KeyError as error:
-        return send({"error": f"cannot be run: the file defines no {error.args[0]}"})
+        yield {"error": f"cannot be run: the file defines no {error.args[0]}"}
+        return
     except BaseException as error:
-        return send({"error": f"cannot be run: {type(error).__name__}: {str(error)[:300]}"})
+        yield {"error": f"cannot be run: {type(error).__name__}: {str(error)[:300]}"}
+        return
     if not isinstance(student, str) or not isinstance(diagnosis, list):
-        return send({"error": "is no patient: STUDENT must be a text, DIAGNOSIS a list"})
-    send({"student": student, "diagnosis": [str(name) for name in diagnosis]})
-    send({"repair": _repaired(patient(student), model)})
+        yield {"error": "is no patient: STUDENT must be a text, DIAGNOSIS a list"}
+        return
+    yield {"student": student, "diagnosis": [str(name) for name in diagnosis]}
+    yield {"repair": _repaired(patient(student), model)}
 
 
 def _repaired(case: Patient, model: Any) -> str:

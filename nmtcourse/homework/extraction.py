@@ -12,6 +12,8 @@ import re
 import symtable
 from collections.abc import Iterable, Iterator, Sequence
 
+from nmtcourse.homework.answers import statements
+
 LIBRARIES = {
     *"__future__ abc bisect cmath collections contextlib copy dataclasses decimal enum".split(),
     *"fractions functools hashlib heapq io itertools json math numbers numpy operator".split(),
@@ -45,7 +47,7 @@ def definition(names: Iterable[str], sources: Iterable[str]) -> str:
 
     Raises Refused for code that uses what an answer may not.
     """
-    body, needed = [*statements(sources)], {*names}
+    body, needed = [node for source in sources for node in statements(source)], {*names}
     about = [(bound(node), free(node)) for node in body]
     chosen: set[int] = set()
     while more := {n for n, (own, _) in enumerate(about) if own & needed} - chosen:
@@ -54,15 +56,6 @@ def definition(names: Iterable[str], sources: Iterable[str]) -> str:
     for n in chosen:
         require_harmless(body[n])
     return "\n".join(ast.unparse(body[n]) for n in sorted(chosen))
-
-
-def statements(sources: Iterable[str]) -> Iterator[ast.stmt]:
-    """The statements of cells; lines for IPython and cells that are not Python are left out."""
-    for source in sources:
-        try:
-            yield from ast.parse(re.sub(r"(?m)^[%!].*$", "", source)).body
-        except (SyntaxError, ValueError, RecursionError, MemoryError):  # ast raises each of them
-            continue
 
 
 def bound(node: ast.stmt) -> set[str]:

@@ -19,6 +19,10 @@ from nmtlib.files import write_atomically
 
 Table = list[dict[str, str]]
 DAY = 24 * 3600
+SHEETS = {  # of a learning platform: its columns, and those of a roster
+    "canvas": {"Student": "name", "ID": "id", "SIS Login ID": "email", "Section": "section"},
+    "moodle": {"Email address": "email", "ID number": "id", "Full name": "name"},
+}
 
 
 @dataclass(frozen=True)
@@ -38,11 +42,6 @@ class Total:
         """The points that count."""
         lost = self.late * self.percent / 100 * self.possible
         return None if self.earned is None else round(max(0.0, self.earned - lost), 1)
-
-    @property
-    def shown(self) -> str:
-        """The points as a table shows them."""
-        return "" if self.points is None else f"{self.points:g}"
 
 
 def read_table(path: Path, columns: tuple[str, ...] = ("student",)) -> Table:
@@ -122,7 +121,8 @@ def feedback(results: list[Total]) -> str:
     """What one student reads: a page in Markdown."""
     lines = [f"# {inline(results[0].student)}"]
     for total in results:
-        shown = "not graded yet" if total.points is None else f"{total.shown} of {total.possible:g}"
+        whole = total.points
+        shown = "not graded yet" if whole is None else f"{whole:g} of {total.possible:g}"
         lines += ["", f"## {total.assignment}: {shown}"]
         if total.late:
             lost = total.late * total.percent
@@ -151,30 +151,20 @@ def by_student(results: list[Total]) -> dict[str, dict[str, Total]]:
     return found
 
 
-def canvas(results: list[Total], roster: dict[str, dict[str, str]]) -> str:
-    """The CSV that Canvas imports into its gradebook: a column for each assignment."""
-    names = sorted({total.assignment for total in results})
-    most = {total.assignment: f"{total.possible:g}" for total in results}
-    rows = [["Student", "ID", "SIS Login ID", "Section", *names]]
-    rows.append(["    Points Possible", "", "", "", *(most[name] for name in names)])
+def sheet(kind: str, results: list[Total], roster: dict[str, dict[str, str]]) -> str:
+    """The CSV that "canvas" or "moodle" imports: a column an assignment, and for Moodle a sum."""
+    head, names = SHEETS[kind], sorted({total.assignment for total in results})
+    rows = [[*head, *names, *["total"] * (kind == "moodle")]]
+    if kind == "canvas":
+        most = {total.assignment: f"{total.possible:g}" for total in results}
+        rows.append(["    Points Possible", "", "", "", *(most[name] for name in names)])
     for student, each in by_student(results).items():
-        known = roster.get(student, {})
-        about = [known.get("name") or student, *(known.get(n, "") for n in ("id", "email"))]
-        shown = [each[name].shown if name in each else "" for name in names]
-        rows.append([*about, known.get("section", ""), *shown])
-    return as_csv(rows)
-
-
-def moodle(results: list[Total], roster: dict[str, dict[str, str]]) -> str:
-    """The CSV that Moodle imports: a column for each assignment, and their sum in the last."""
-    names = sorted({total.assignment for total in results})
-    rows = [["Email address", "ID number", "Full name", *names, "total"]]
-    for student, each in by_student(results).items():
-        known = roster.get(student, {})
+        known = {name: value for name, value in roster.get(student, {}).items() if value}
+        about = [({"name": student} | known).get(name, "") for name in head.values()]
         points = [each[name].points if name in each else None for name in names]
-        whole = "" if None in points else f"{round(math.fsum(p or 0 for p in points), 1):g}"
-        about = [known.get("email", ""), known.get("id", ""), known.get("name") or student]
-        rows.append([*about, *("" if p is None else f"{p:g}" for p in points), whole])
+        whole = None if None in points else round(math.fsum(p or 0 for p in points), 1)
+        shown = [*points, *[whole] * (kind == "moodle")]
+        rows.append([*about, *("" if p is None else f"{p:g}" for p in shown)])
     return as_csv(rows)
 
 

@@ -7,19 +7,22 @@ check is, as in the notebook; the student's check cells are not run.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import time
 from collections.abc import Collection, Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from nmtcheck.report.apart import ASLEEP, Child, Ended
 from nmtcourse.homework.answers import written_answers
-from nmtcourse.homework.apart import Host, Lost
+from nmtcourse.homework.apart import Host
 from nmtcourse.homework.chinese import language_of
 from nmtcourse.homework.compare import Finding
 from nmtcourse.homework.extraction import Refused, definition
 from nmtcourse.homework.grading import Verdict
-from nmtcourse.homework.marks import Mark, Marked, add, as_data, require_mark, require_result
+from nmtcourse.homework.marks import Mark, Marked, as_data, require_mark, require_marked
 from nmtcourse.homework.notebooks import (
     beginning,
     inspect_cells,
@@ -27,47 +30,38 @@ from nmtcourse.homework.notebooks import (
     read_bytes,
     steps_of,
 )
-from nmtcourse.homework.running import Plan, confirm, mark_of, run_notebook
+from nmtcourse.homework.running import Plan, confirm, mark_of
 from nmtcourse.homework.task import Task
-from nmtcourse.homework.watching import ASLEEP, Ended, watched
 
 CELL_SECONDS = 60.0  # of processor time, as all limits
 ALL_SECONDS = 900.0  # of a notebook, each time it is run
 CONFIRM_SECONDS = 240.0
 ENDS = 6  # how often a notebook may end its process
 UNGRADED = "could not be graded"
+NO_RESULT = "its process sent something else than a result"
+MARKED = f"{__name__}:marked"  # what a host calls
 WITHOUT = "so the others were run without it"
 ENDINGS = {  # of a cell
     "ended": f"ended the process, {WITHOUT}",
-    "overdue": f"could not be stopped, {WITHOUT}",
+    "limit": f"could not be stopped, {WITHOUT}",
     "asleep": f"waited for {ASLEEP / 60:g} minutes without computing, {WITHOUT}",
 }
 FAULTS = {  # of an answer: what was measured, and the cause
     "ended": ("the process ended during the check", "The answer ends the process."),
-    "overdue": ("the check did not end", "An endless loop."),
+    "limit": ("the check did not end", "An endless loop."),
     "asleep": (f"{UNGRADED}: it waited for {ASLEEP / 60:g} minutes without computing", ""),
 }
 
 
-def mark(
-    path: Path,
-    *,
-    tasks: Iterable[str] = (),
-    cell_seconds: float = CELL_SECONDS,
-    confirmed: bool = False,
-) -> Marked:
-    """Run a notebook in its folder and judge its answers to some `tasks`, or to all.
+def mark(path: Path, **how: Any) -> Marked:
+    """Run a notebook in its folder and judge its answers, `how` as in `mark_bytes`.
 
     The file is read once, before it is run. Raises FileNotFoundError for a missing file, and
-    ValueError for an unknown task, for a file that is not a notebook of an assignment, or if its
-    process sends what is no result.
+    ValueError for a file that is not a notebook of an assignment, or as `mark_bytes` does.
     """
-    with Host(path.parent if path.parent.is_dir() else Path()) as host:  # it starts meanwhile
-        raw = read_bytes(path)
-        given: dict[str, Any] = {"tasks": tasks, "cell_seconds": cell_seconds}
-        marked = mark_bytes(path, raw, host, **given, confirmed=confirmed)
-    marked.digest = hashlib.sha256(raw).hexdigest()
-    return marked
+    folder = path.parent if path.parent.is_dir() else Path()
+    with Host(folder, MARKED) as host:  # it starts meanwhile
+        return mark_bytes(path, read_bytes(path), host, **how)
 
 
 def mark_bytes(
@@ -81,23 +75,21 @@ def mark_bytes(
 ) -> Marked:
     """The result of the notebook in some bytes, which is run by a host in its folder.
 
-    `confirmed` points are those that the definitions of an answer alone have as well. Raises
-    ValueError as `mark` does.
+    `tasks` are judged, or all; `confirmed` points are those that the definitions of an answer alone
+    have as well. Raises ValueError for an unknown task, or if the process sends what is no result.
     """
     _, assignment = parsed(path, raw)
     chosen = [*tasks]
     if odd := [id for id in chosen if id not in assignment.tasks]:
         known = ", ".join(assignment.tasks)
         raise ValueError(f"{path.name} has no task {odd[0]!r}; name one of {known}")
-    task = {"kind": "mark", "name": path.name, "text": raw.decode(), "tasks": chosen}
-    try:
-        data = host.ask({**task, "cell_seconds": cell_seconds, "confirmed": confirmed})
-    except Lost as lost:
-        raise ValueError(str(lost)) from None
-    result = require_result(data, assignment)
-    if result.failure:
-        raise ValueError(result.failure)
-    return add(result, Marked(path, assignment))
+    given = {"name": path.name, "text": raw.decode(), "tasks": chosen}
+    data = host.ask(**given, cell_seconds=cell_seconds, confirmed=confirmed)
+    if failure := data.get("failure"):
+        raise ValueError(failure)
+    marked = require_marked(data, path, assignment)
+    marked.digest = hashlib.sha256(raw).hexdigest()
+    return marked
 
 
 def marked(
@@ -128,17 +120,13 @@ class Marking:
         book, self.assignment = parsed(path, raw)
         steps = steps_of(book, self.assignment)
         self.left_out = [id for id in self.assignment.tasks if tasks and id not in tasks]
-        own = [step.source for step in steps if step.task is None]
+        own = [source for source, id in steps if not id]
         self.result = Marked(path, self.assignment, notices=inspect_cells(book, self.assignment))
         self.result.language = language_of(raw)
         self.result.answers = repr(written_answers(own, self.assignment) or "")
         self.plan = Plan(
             self.assignment.number,
-            [
-                (step.source, step.task.id if step.task else "")
-                for step in steps
-                if step.task is None or step.task.id not in self.left_out
-            ],
+            [(source, id) for source, id in steps if id not in self.left_out],
             cell_seconds,
             self.result.language,
         )
@@ -149,13 +137,20 @@ class Marking:
         """Run all steps, again without each that ended the child."""
         started, why = time.monotonic(), ""
         while not why:
-            ended = watched(run_notebook, self.plan, limit=ALL_SECONDS)
-            step = self.take(ended)
-            if ended.how == "done":
+            step, how = -1, ""
+            with Child(self.plan.run) as child:
+                try:
+                    for message in child.messages(limit=ALL_SECONDS):
+                        step = self.take(message, step)
+                except Ended as ended:
+                    how = str(ended)
+            if not how:
                 break
+            if how == "damaged":
+                raise ValueError(NO_RESULT)
             if not 0 <= step < len(self.plan.steps) or step in self.plan.lost:
                 raise ValueError("its process ended before it ran a cell")
-            self.tell_of_loss(step, ended.how)
+            self.tell_of_loss(step, how)
             self.plan.lost.add(step)
             if len(self.plan.lost) > ENDS:
                 why = f"it ended its process {len(self.plan.lost)} times, and was not started again"
@@ -167,39 +162,33 @@ class Marking:
         ]
         self.result.seconds = time.monotonic() - started
 
-    def take(self, ended: Ended) -> int:
-        """Take over what a child has sent; returns the last step that it began.
+    def take(self, message: Any, step: int) -> int:
+        """Take over a message of a child in some step; returns the step that it is in.
 
-        Raises ValueError for anything that `run_notebook` does not send.
+        Raises ValueError for anything that `Plan.run` does not give.
         """
-        step = -1
-        for message in ended.messages:
-            try:
-                match message:
-                    case {"step": int(number), "limit": _}:
-                        step = number
-                    case {"notice": str(text)}:
-                        self.result.notices.append(text[:1000])
-                    case {"letter": [str(id), str(letter)]} if id in self.assignment.tasks:
-                        self.result.choices[id] = letter[:1]
-                    case {"mark": data}:
-                        mark = require_mark(data, self.assignment)
-                        self.marks[mark.task], self.judged_at[mark.task] = mark, step
-                    case _:
-                        raise ValueError
-            except ValueError:
-                raise ValueError("its process sent something else than a result") from None
-        if ended.how == "damaged":
-            raise ValueError("its process sent something else than a result")
+        match message:
+            case {"step": int(number), "limit": _}:
+                return number
+            case {"notice": str(text)}:
+                self.result.notices.append(text[:1000])
+            case {"letter": [str(id), str(letter)]} if id in self.assignment.tasks:
+                self.result.choices[id] = letter[:1]
+            case {"mark": data}:
+                mark = require_mark(data, self.assignment)
+                self.marks[mark.task], self.judged_at[mark.task] = mark, step
+            case _:
+                raise ValueError(NO_RESULT)
         return step
 
     def tell_of_loss(self, step: int, how: str) -> None:
         """Say which cell or answer ended the child, or was ended."""
         source, id = self.plan.steps[step]
         if not id:
-            self.result.notices.append(f"{ENDINGS[how]}: the cell {beginning(source)}")
+            why = ENDINGS.get(how, ENDINGS["ended"])
+            self.result.notices.append(f"{why}: the cell {beginning(source)}")
             return
-        task, (measured, cause) = self.assignment.tasks[id], FAULTS[how]
+        task, (measured, cause) = self.assignment.tasks[id], FAULTS.get(how, FAULTS["ended"])
         if how == "asleep":
             mark = ungraded(task, measured)
         else:
@@ -231,9 +220,9 @@ class Marking:
             code = definition([task.name, *task.uses], [steps[n][0] for n in cells])
         except Refused as refused:
             return f"alone {refused}"
-        ended = watched(confirm, id, code, full, limit=CONFIRM_SECONDS)
-        match [message for message in ended.messages if "points" in message]:
-            case [{"points": float(points) | int(points)}] if ended.how == "done":
+        with Child(partial(confirm, id, code, full)) as child:
+            with contextlib.suppress(Ended, ValueError, TypeError):
+                (points,) = child.messages(limit=CONFIRM_SECONDS)
                 return min(float(points), task.points)
         return "none by its definitions alone"
 

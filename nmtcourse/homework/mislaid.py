@@ -7,8 +7,9 @@ import re
 from pathlib import Path
 
 from nmtcourse.homework.grading import assignments
-from nmtcourse.homework.notebooks import MOST
+from nmtcourse.homework.notebooks import MOST, number_in
 
+CHECKPOINTS = ".ipynb_checkpoints"
 KINDS = {
     ".zip .tar .gz .tgz .7z .rar .xz .bz2": "an archive: unpack it",
     ".ipynb.txt .ipynb.json": "a notebook with another ending: remove it",
@@ -32,7 +33,8 @@ def what_it_is(path: Path) -> str:
 def assignment_inside(path: Path) -> str:
     """The name that a notebook should have, by its checks; or ''."""
     try:
-        cells = json.loads(read_small(path))["cells"]
+        text = path.read_text("utf-8") if path.stat().st_size <= MOST else ""
+        cells = json.loads(text)["cells"]
         text = " ".join("".join(cell["source"]) for cell in cells)
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return ""
@@ -41,31 +43,26 @@ def assignment_inside(path: Path) -> str:
     return f": rename it to {known.pop()}.ipynb" if len(known) == 1 else ""
 
 
-def read_small(path: Path) -> str:
-    """The text of a file that is not too large."""
-    return path.read_text("utf-8") if path.stat().st_size <= MOST else ""
-
-
 def files_of(place: Path) -> list[Path]:
     """What is below a student's folder; links that lead out of it are left out."""
     inside = place.resolve()
-    found = (p for p in place.rglob("*") if ".ipynb_checkpoints" not in p.parts)
+    found = (p for p in place.rglob("*") if CHECKPOINTS not in p.parts)
     return [path for path in found if inside in path.resolve().parents]
 
 
 def is_named(path: Path) -> bool:
     """Whether a file is named as the notebook of an assignment."""
-    return path.suffix == ".ipynb" and path.name.partition("_")[0] in assignments()
+    return path.suffix == ".ipynb" and number_in(path) in assignments()
 
 
 def instead(folder: Path) -> list[str]:
     """The files of a student that are no notebooks of an assignment, and what they are."""
-    found = [(p, what_it_is(p)) for p in sorted(folder.rglob("*")) if not is_named(p)]
-    found += [
-        (p, "a link to another place") for p in folder.rglob("*") if p not in files_of(folder)
-    ]
-    listed = [f"{p.name} ({about})" for p, about in found if about]
-    return [name for name in listed if ".ipynb_checkpoints" not in name][:5]
+    inside, found = {*files_of(folder)}, list[str]()
+    for path in sorted(folder.rglob("*")):
+        about = what_it_is(path) if path in inside else "a link to another place"
+        if about and not (is_named(path) and path in inside) and CHECKPOINTS not in path.parts:
+            found.append(f"{path.name} ({about})")
+    return found[:5]
 
 
 def printable(text: str) -> str:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import ast
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nmtcourse.homework.answers import reaches_for
+from nmtcourse.homework.answers import reaches_for, statements
 from nmtcourse.homework.grading import assignments
-from nmtcourse.homework.task import Assignment, Task
+from nmtcourse.homework.task import Assignment
 
 MOST = 2**26  # bytes of a notebook that is read
 
@@ -28,10 +27,14 @@ def read_bytes(path: Path) -> bytes:
     return path.read_bytes()
 
 
+def number_in(path: Path) -> str:
+    """The number that begins the name of an assignment's notebook."""
+    return path.name.partition("_")[0]
+
+
 def number_of(path: Path) -> str:
     """The number of a notebook's assignment. Raises ValueError if its name has none."""
-    number = path.name.partition("_")[0]
-    if number not in assignments():
+    if (number := number_in(path)) not in assignments():
         known = ", ".join(a.stem for a in assignments().values())
         raise ValueError(f"{path.name} is not named as an assignment; rename it to one of: {known}")
     return number
@@ -86,51 +89,36 @@ def is_check(cell: Any) -> bool:
     )
 
 
-@dataclass(frozen=True)
-class Step:
-    """What is done with a notebook, in this order: run a cell's source, or judge a task.
-
-    A task's step has the source of its check cell; the last chance at the end has none.
-    """
-
-    source: str
-    task: Task | None = None
-
-
-def steps_of(book: Any, assignment: Assignment) -> list[Step]:
+def steps_of(book: Any, assignment: Assignment) -> list[tuple[str, str]]:
     """The student's cells and the checks, as in the notebook; then each task once more.
 
-    What a student has written into a check cell is run before it is judged.
+    A step is the source of a cell and, where a task is judged, its id; the last chances have no
+    source. What a student has written into a check cell is run before it is judged.
     """
     steps = []
     for cell in book.cells:
         if cell.cell_type != "code":
             continue
         if not is_check(cell):
-            steps.append(Step(cell.source))
+            steps.append((cell.source, ""))
             continue
         if rest := without_grade(cell.source):
-            steps.append(Step(rest))
-        if task := checked_task(cell, assignment):
-            steps.append(Step(cell.source or "grade", task))
-    return steps + [Step("", task) for task in assignment.tasks.values()]
+            steps.append((rest, ""))
+        if (id := checked_task(cell)) in assignment.tasks:
+            steps.append((cell.source or "grade", id))
+    return steps + [("", id) for id in assignment.tasks]
 
 
-def checked_task(cell: Any, assignment: Assignment) -> Task | None:
-    """The task that a check cell checks, by its code or its id."""
+def checked_task(cell: Any) -> str:
+    """The id of the task that a check cell checks, by its code or its own id."""
     named = re.search(r'grade\(\s*"(\d\d\.\d)"', cell.source)
-    found = named[1] if named else str(cell.get("id", "")).removeprefix("check-").replace("-", ".")
-    return assignment.tasks.get(found)
+    return named[1] if named else str(cell.get("id", "")).removeprefix("check-").replace("-", ".")
 
 
 def without_grade(source: str) -> str:
     """The code of a check cell without its calls of grade; '' if nothing is left."""
-    try:
-        body = ast.parse(source).body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return source
     lines = source.splitlines()
-    for node in body:
+    for node in statements(source):
         if isinstance(node, ast.Expr) and isinstance(call := node.value, ast.Call):
             if isinstance(call.func, ast.Name) and call.func.id == "grade":
                 for line in range(node.lineno - 1, node.end_lineno or node.lineno):

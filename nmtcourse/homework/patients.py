@@ -17,6 +17,7 @@ import textwrap
 import types
 from dataclasses import dataclass, replace
 from functools import cache
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -56,8 +57,7 @@ class Patient:
         imports = {"from nmtlib.model.config import TransformerConfig"}
         parts = []
         for part in PARTS:
-            text = planted(inspect.getsource(part), part.__name__.removeprefix("nmtlib."), edits)
-            parts.append(without_opening(text, imports))
+            parts.append(without_opening(planted(part, edits), imports))
         config = ", ".join(f"{k}={v!r}" for k, v in vars(self.config).items())
         count = "one silent bug" if len(self.bugs) == 1 else f"{len(self.bugs)} silent bugs"
         name = json.dumps(self.student, ensure_ascii=False)[1:-1]  # quotes and backslashes escaped
@@ -137,30 +137,16 @@ def shows(bug: Bug, config: TransformerConfig) -> bool:
     return False
 
 
-def planted(text: str, module: str, edits: list[Edit]) -> str:
+def planted(part: types.ModuleType, edits: list[Edit]) -> str:
     """The source of a module with the edits that belong to it."""
+    text = inspect.getsource(part)
     for edit in edits:
         where, _, path = edit.where.partition(":")
-        if where == module:
-            first, last = place_of(text, path)
-            lines = text.splitlines()
-            own = lines[first:last]
-            depth = len(own[0]) - len(own[0].lstrip())
-            changed = edit.apply(textwrap.dedent("\n".join(own)) + "\n").rstrip("\n")
-            lines[first:last] = textwrap.indent(changed, " " * depth).splitlines()
-            text = "\n".join(lines) + "\n"
+        if f"nmtlib.{where}" == part.__name__:
+            own = inspect.getsource(attrgetter(path)(part))
+            margin = own[: len(own) - len(own.lstrip())]
+            text = text.replace(own, textwrap.indent(edit.apply(textwrap.dedent(own)), margin))
     return text
-
-
-def place_of(text: str, path: str) -> tuple[int, int]:
-    """First and last line, as a slice, of the function with that dotted name."""
-    body: list[Any] = ast.parse(text).body
-    *classes, name = path.split(".")
-    for part in classes:
-        body = next(n for n in body if isinstance(n, ast.ClassDef) and n.name == part).body
-    node = next(n for n in body if isinstance(n, ast.FunctionDef) and n.name == name)
-    first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
-    return first - 1, node.end_lineno or first
 
 
 def module_of(source: str) -> types.ModuleType:

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ValidationError
 
 from nmtcourse.homework.marks import Mark
 from nmtlib.files import write_atomically
+from nmtlib.settings import explain
 
 FILE = "progress.json"
 
@@ -39,11 +40,8 @@ def read(folder: Path) -> Progress:
     try:
         return Progress.model_validate_json(place.read_bytes())
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"])) or "the file"
         raise ValueError(
-            f"{place} is damaged ({where}: {first['msg']}); delete it, and check your notebooks "
-            "again"
+            f"{place} is damaged ({explain(error)}); delete it, and check your notebooks again"
         ) from None
 
 

@@ -6,6 +6,7 @@ import contextlib
 import io
 import os
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,12 +20,14 @@ from nmtcourse.homework.limits import Stopped, within
 from nmtcourse.homework.marks import Mark, encodable
 from nmtcourse.homework.notebooks import beginning
 from nmtcourse.homework.task import Task
-from nmtcourse.homework.watching import Send
 
 GRACE = 10.0  # seconds of processor time within which an interrupted cell must end
 JUDGE_SECONDS = 240.0  # for all properties of a task, each of which has a limit of its own
 MEMORY = 8  # GiB of address space; torch alone takes about three
 FILE = 2**29  # bytes of a file, so that no notebook fills the disk alone
+
+
+Messages = Iterator[dict[str, Any]]
 
 
 @dataclass
@@ -38,38 +41,25 @@ class Plan:
     lost: set[int] = field(default_factory=set)  # steps that have ended a child
     marks: dict[str, Mark] = field(default_factory=dict)
 
-
-def run_notebook(send: Send, plan: Plan) -> None:
-    """Run the steps of a plan; sends the step that is begun, notices, letters and marks."""
-    Running(send, plan).run()
-
-
-class Running:
-    """A notebook while it is run."""
-
-    def __init__(self, send: Send, plan: Plan):
-        self.send, self.plan, self.marks = send, plan, {**plan.marks}
-        self.tasks = assignments()[plan.number].tasks
+    def run(self, _: None = None) -> Messages:
+        """Run the steps: gives each as it begins, notices, letters and marks."""
         prepare()
-        self.shell = new_shell()
-
-    def run(self) -> None:
-        """Run all steps."""
-        for number, (source, id) in enumerate(self.plan.steps):
-            if number in self.plan.lost:
+        self.tasks, self.shell = assignments()[self.number].tasks, new_shell()
+        for number, (source, id) in enumerate(self.steps):
+            if number in self.lost:
                 continue
-            limit = JUDGE_SECONDS if id else self.plan.cell_seconds + GRACE
-            self.send({"step": number, "limit": limit})
+            limit = JUDGE_SECONDS if id else self.cell_seconds + GRACE
+            yield {"step": number, "limit": limit}
             if not id:
-                self.run_cell(source)
+                yield from self.run_cell(source)
             elif self.is_open(self.tasks[id], number):
-                self.judge_task(self.tasks[id])
+                yield from self.judge_task(self.tasks[id])
 
-    def run_cell(self, source: str) -> None:
-        """Run a cell of the student's; sends a notice if it raises an error or takes too long."""
+    def run_cell(self, source: str) -> Messages:
+        """Run a cell of the student's; gives a notice if it raises an error or takes too long."""
         sys.stdout = sys.stderr = Nowhere()
         try:
-            with within(self.plan.cell_seconds):
+            with within(self.cell_seconds):
                 done = self.shell.run_cell(source, store_history=False)
             error = done.error_before_exec or done.error_in_exec
         except BaseException as raised:  # whatever a cell has done to the shell
@@ -78,22 +68,22 @@ class Running:
             return
         why = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0][:300]}"
         if isinstance(error, Stopped | KeyboardInterrupt):
-            why = f"stopped after {self.plan.cell_seconds:g} s"
-        self.send(encodable({"notice": f"{why}: the cell {beginning(source)}"}))
+            why = f"stopped after {self.cell_seconds:g} s"
+        yield encodable({"notice": f"{why}: the cell {beginning(source)}"})
 
     def is_open(self, task: Task, number: int) -> bool:
         """Whether a task may still gain points: by its first check, or by what came after it."""
-        known, source = self.marks.get(task.id), self.plan.steps[number][0]
+        known, source = self.marks.get(task.id), self.steps[number][0]
         if known is None or known.full or source:
             return known is None or not known.full
         names = {each.name for each in self.tasks.values()} - {task.name}
-        before = self.plan.steps[:number]
+        before = self.steps[:number]
         last = max(n for n, (_, id) in enumerate(before) if id == task.id)
         later = [source for source, id in before[last:] if not id]
         return any(definitions(source).keys() - names for source in later)
 
-    def judge_task(self, task: Task) -> None:
-        """Judge the answer to a task; sends the mark if it is better than the one before."""
+    def judge_task(self, task: Task) -> Messages:
+        """Judge the answer to a task; gives the mark if it is better than the one before."""
         names = [task.name, *task.uses]
         if missing := [name for name in names if name not in self.shell.user_ns]:
             finding = Finding(
@@ -105,13 +95,13 @@ class Running:
         else:
             answers = [self.shell.user_ns[name] for name in names]
             if task.uses and isinstance(answers[0], str):
-                self.send(encodable({"letter": [task.id, answers[0].strip().upper()[:1]]}))
+                yield encodable({"letter": [task.id, answers[0].strip().upper()[:1]]})
             full = [id for id, mark in self.marks.items() if mark.full]
             verdict = verdict_on(task, answers, full)
-        mark, known = mark_of(verdict, self.plan.language), self.marks.get(task.id)
+        mark, known = mark_of(verdict, self.language), self.marks.get(task.id)
         if known is None or (mark.points or 0) > (known.points or 0) or not known.begun:
             self.marks[task.id] = mark
-            self.send(encodable({"mark": vars(mark)}))
+            yield encodable({"mark": vars(mark)})
 
 
 def verdict_on(task: Task, answers: list[Any], full: list[str]) -> Verdict:
@@ -128,15 +118,14 @@ def verdict_on(task: Task, answers: list[Any], full: list[str]) -> Verdict:
     return judge(task, answers[0], *others)
 
 
-def confirm(send: Send, id: str, code: str, full: list[str]) -> None:
-    """Judge the answer that some code alone defines; sends the points."""
+def confirm(id: str, code: str, full: list[str], _: None = None) -> Iterator[float]:
+    """Judge the answer that some code alone defines; gives its points."""
     prepare()
     task, namespace = assignments()[id[:2]].tasks[id], {"__name__": "__main__"}
-    send({"limit": JUDGE_SECONDS})
     with contextlib.redirect_stdout(Nowhere()), within(JUDGE_SECONDS):
         exec(compile(code, "<definitions>", "exec"), namespace)
     answers = [namespace.get(name) for name in (task.name, *task.uses)]
-    send({"points": verdict_on(task, answers, full).points})
+    yield verdict_on(task, answers, full).points
 
 
 def mark_of(verdict: Verdict, language: str) -> Mark:

@@ -10,6 +10,7 @@ from nmtcourse.homework import pages, progress
 from nmtcourse.homework.chinese import Say, language_of, speaks
 from nmtcourse.homework.grading import assignments
 from nmtcourse.homework.marks import Marked
+from nmtcourse.homework.notebooks import number_in
 from nmtcourse.homework.task import BLANK, Assignment
 from nmtlib.errors import did_you_mean
 from nmtlib.files import write_atomically
@@ -91,7 +92,7 @@ def status(folder: Path) -> str:
     known, next_step, say = progress.read(folder), "", speaks("en")
     rows: list[str] = []
     for path in sorted(folder.glob("*.ipynb")):
-        assignment = assignments().get(path.name.partition("_")[0])
+        assignment = assignments().get(number_in(path))
         if assignment is None:
             continue
         say = say if rows else speaks(language_of(path.read_bytes()))  # of the first page

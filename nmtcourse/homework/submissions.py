@@ -10,24 +10,24 @@ import os
 import re
 import tempfile
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from nmtcourse.homework.apart import Host, require_processes, stop_all
 from nmtcourse.homework.grading import assignments
-from nmtcourse.homework.marking import UNGRADED, mark_bytes
+from nmtcourse.homework.marking import MARKED, UNGRADED, mark_bytes
 from nmtcourse.homework.marks import Mark, Marked
 from nmtcourse.homework.mislaid import files_of, instead, is_named, printable
-from nmtcourse.homework.notebooks import parsed, read_bytes
+from nmtcourse.homework.notebooks import number_in, parsed, read_bytes
 from nmtcourse.homework.task import Assignment
 from nmtlib.errors import require
 
 ANY = Assignment("any", "assignment", "", "", "")  # if no student has submitted a notebook
+WAITING = "not graded yet"
 NEAR = 2**24  # bytes of other files that are copied with a notebook
 Report = Callable[[str], None]
 Results = list[tuple[str, Marked]]
@@ -64,42 +64,58 @@ def grade_all(
     result has no points and says why. `keep` gets the results so far. Raises ValueError on Windows.
     """
     require_processes()
-    students, entries, graded = find_submissions(folder), list[Entry](), Results()
+    students, entries = find_submissions(folder), list[Entry]()
     if only:
         require(only in students, "--student", f"a folder in {folder}", only)
         students = {only: students[only]}
     failed: dict[tuple[str, str], str] = {}  # by student and number
 
     def fail(student: str, path: Path, why: str) -> None:
-        failed.setdefault((student, path.name.partition("_")[0]), why)
+        failed.setdefault((student, number_in(path)), why)
         report(f"{printable(student)}: {printable(why)}")
 
     for student, paths in students.items():
         if not paths:
             report(f"{printable(student)}: no notebook of an assignment")
         entries += read_student(folder / student, paths, partial(fail, student))
-    odd = {student: instead(folder / student) for student in students}  # before anything is run
-    waiting = [entry.key for entry in entries]
+    rows: dict[tuple[str, str], Marked] = {}
+    numbers = sorted({number for _, number in [*failed, *(entry.key for entry in entries)]})
+    for student in students:
+        for key in ((student, number) for number in numbers or [""]):
+            why = failed.get(key, "was not submitted")
+            if files := instead(folder / student):  # before anything is run
+                why += f"; instead there is {', '.join(files)}"
+            rows[key] = without_points(folder, *key, why)
+    for entry in entries:
+        rows[entry.key] = without_points(folder, *entry.key, WAITING)
 
     def done(entry: Entry, found: Marked | str) -> None:
         if isinstance(found, str):
             fail(entry.student, entry.path, f"{UNGRADED}: {found}")
+            found = without_points(folder, *entry.key, failed[entry.key])
         else:
-            graded.append((entry.student, found))
             report(f"{printable(entry.student)}: {printable(entry.path.name)} {found.points:g}")
-        waiting.remove(entry.key)
-        keep(completed(folder, odd, graded, failed, waiting))
+        rows[entry.key] = found
+        keep(results())
+
+    def results() -> Results:
+        return [(student, marked) for (student, _), marked in rows.items()]
 
     judge_all(entries, jobs, done)
-    return completed(folder, odd, graded, failed)
+    return results()
 
 
-def completed(
-    folder: Path, odd: dict[str, list[str]], graded: Results, failed: dict, waiting: Any = ()
-) -> Results:
-    """The results with those without points, in the order of students and assignments."""
-    rows = [*graded, *without_points(folder, odd, graded, failed, waiting)]
-    return sorted(rows, key=lambda row: (row[0], row[1].assignment.stem))
+def without_points(folder: Path, student: str, number: str, why: str) -> Marked:
+    """The result of a notebook that was not graded.
+
+    What is unknown is no verdict: one that could not be graded, or is not graded yet, has no points
+    rather than 0.
+    """
+    assignment = assignments().get(number, ANY)
+    points = None if why.startswith((WAITING, UNGRADED)) else 0.0
+    marks = [Mark(t.id, t.title, points, t.points) for t in assignment.tasks.values()]
+    path = folder / student / f"{assignment.stem}.ipynb"
+    return Marked(path, assignment, marks or [Mark("", "", 0.0, 0.0)], [why], was_run=False)
 
 
 def read_student(
@@ -153,37 +169,6 @@ def files_near(path: Path) -> tuple[dict[str, bytes], list[str]]:
     return found, [f"too large to be copied: {', '.join(left_out[:5])}"] if left_out else []
 
 
-def without_points(
-    folder: Path,
-    odd: dict[str, list[str]],
-    graded: Results,
-    failed: dict[tuple[str, str], str],
-    waiting: Collection[tuple[str, str]],
-) -> Iterator[tuple[str, Marked]]:
-    """A result for each notebook that was not graded, or that only others have submitted.
-
-    What is unknown is no verdict: a notebook that could not be graded, or is not graded yet, has
-    no points rather than 0.
-    """
-    done = {(student, marked.assignment.number) for student, marked in graded}
-    wanted = {number for _, number in done} | {number for _, number in waiting}
-    for student, files in odd.items():
-        for number in sorted(wanted | {n for s, n in failed if s == student}) or [""]:
-            if (student, number) in done:
-                continue
-            assignment = assignments().get(number, ANY)
-            why = failed.get((student, number), "was not submitted")
-            if (student, number) in waiting:
-                why = "not graded yet"
-            elif files:
-                why += f"; instead there is {', '.join(files)}"
-            points = None if why.startswith(("not graded yet", UNGRADED)) else 0.0
-            marks = [Mark(t.id, t.title, points, t.points) for t in assignment.tasks.values()]
-            path = folder / student / f"{assignment.stem}.ipynb"
-            blank = Mark("", "", 0.0, 0.0)
-            yield student, Marked(path, assignment, marks or [blank], [why], was_run=False)
-
-
 @dataclass
 class Entry:
     """A notebook that is graded: its bytes, the files near it, and the copies that are left out."""
@@ -198,7 +183,7 @@ class Entry:
     @property
     def key(self) -> tuple[str, str]:
         """The student, and the number of the assignment."""
-        return self.student, self.path.name.partition("_")[0]
+        return self.student, number_in(self.path)
 
 
 def judge_all(
@@ -229,7 +214,7 @@ def judge_entry(entry: Entry) -> Marked | str:
                 place = Path(copy, name)
                 place.parent.mkdir(parents=True, exist_ok=True)
                 place.write_bytes(raw)
-            with Host(Path(copy)) as host:
+            with Host(Path(copy), MARKED) as host:
                 marked = mark_bytes(entry.path, entry.raw, host, confirmed=True)
     except Exception as error:
         return reason(error)

@@ -1,19 +1,22 @@
 """Whatever code does in the other process, this one learns of it and lives on."""
 
+import contextlib
 import ctypes
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 import torch
 
 from nmtcheck import Adapter, run_checks
 from nmtcheck.report import apart
-from nmtcheck.report.apart import Process, Thread, computed, shortened
+from nmtcheck.report.apart import Child, Ended, Process, Thread, computed, shortened
 
 LINUX = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs a copied process")
 
@@ -31,8 +34,8 @@ def acts(request):
         os.kill(os.getpid(), signal.SIGSTOP)
     if request == "child":
         subprocess.run([sys.executable, "-c", "while True: pass"], check=True)
-    if isinstance(request, Path) and not request.exists():  # too slow the first time only
-        request.touch()
+    if "/" in request and not Path(request).exists():  # too slow the first time only
+        Path(request).touch()
         sum(range(10**11))
     if request == "spin":
         until = time.process_time() + 2  # a thread cannot be ended
@@ -54,7 +57,7 @@ def test_a_process_answers_and_says_how_it_ended():
         (said, pid), printed, ended = other.ask("print", 5)
         assert said == "print" and pid != os.getpid() and not ended
         assert printed.split() == ["out", "err", "child", "raw"]
-        assert other.ask("hello", 5).value == ("hello", pid), "one process for all requests"
+        assert other.ask("hello", 5).value == ["hello", pid], "one process for all requests"
         assert other.ask("exit", 5).ended == "exit 3"
         assert other.ask("crash", 5).ended == "signal 11"
         before = computed(os.getpid())
@@ -71,7 +74,8 @@ def test_only_computing_counts_and_that_of_children_too(tmp_path):
     try:
         assert other.ask("freeze", 0.3).value[0] == "freeze", "it was stopped for 1.5 s"
         assert other.ask("child", 0.5).ended == "limit"
-        assert other.ask(tmp_path / "asked", 0.3).value[0] == tmp_path / "asked", "tried again"
+        path = str(tmp_path / "asked")
+        assert other.ask(path, 0.3).value[0] == path, "tried again"
     finally:
         other.close()
 
@@ -91,6 +95,68 @@ def test_closing_leaves_no_process_behind():
     other.close()
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
+
+
+def orphan(place):
+    """Leave a process that has a session of its own and no parent; gives its id."""
+    if os.fork() == 0:
+        os.setsid()
+        if other := os.fork():
+            Path(place).write_text(str(other))
+            os._exit(0)
+        time.sleep(600)
+    os.wait()
+    yield int(Path(place).read_text())
+
+
+@LINUX
+def test_the_orphans_of_a_process_end_with_it_and_nothing_else_does(tmp_path):
+    with Child(orphan) as child:
+        (pid,) = child.messages(str(tmp_path / "pid"))
+        assert psutil.Process(pid).ppid() == child.process.pid
+        mine = subprocess.Popen(["sleep", "600"])
+    assert not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    assert mine.poll() is None, "it was started meanwhile, and is none of the child's"
+    mine.kill()
+    mine.wait()
+
+
+def steps(request):
+    """Two steps that compute, and a child of the code that comes back."""
+    for seconds in (0.3, 9):
+        yield {"limit": 0.5, "seconds": seconds}
+        if os.fork():
+            os.wait()
+            until = time.process_time() + seconds
+            while time.process_time() < until:
+                pass
+
+
+def garbage(request):
+    """Bytes that are no data, to all that asks."""
+    yield 1
+    for number in range(3, 64):
+        with contextlib.suppress(OSError):
+            socket.socket(fileno=number).sendall(b"[1]\n{]\n")
+    time.sleep(600)
+
+
+def flood(request):
+    """More than an answer may have."""
+    while True:
+        yield "x" * 2**20
+
+
+@LINUX
+@pytest.mark.parametrize(
+    ("work", "most", "how"), [(steps, 2, "limit"), (garbage, 2, "damaged"), (flood, 17, "damaged")]
+)
+def test_messages_come_until_a_process_is_ended(work, most, how):
+    came = []
+    with Child(work) as child, pytest.raises(Ended, match=how):
+        for message in child.messages(limit=60):
+            came.append(message)
+    assert 1 <= len(came) <= most
 
 
 def test_a_thread_takes_its_place():

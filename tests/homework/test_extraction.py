@@ -97,10 +97,10 @@ def test_points_that_only_a_changed_judge_gives_are_not_confirmed(tmp_path):
             cell["source"] = "def stable_softmax(scores):\n    return scores"
     raw = json.dumps(book).encode()
     path = tmp_path / f"{FOUR.stem}.ipynb"
-    with Host(tmp_path) as host:
-        fooled = marking.mark_bytes(path, raw, host, 1)
+    with Host(tmp_path, marking.MARKED) as host:
+        fooled = marking.mark_bytes(path, raw, host)
     assert fooled.points == FOUR.points, "the forger does not reach the judge"
-    with Host(tmp_path) as host:
-        marked = marking.mark_bytes(path, raw, host, 1, confirmed=True)
+    with Host(tmp_path, marking.MARKED) as host:
+        marked = marking.mark_bytes(path, raw, host, confirmed=True)
     assert [mark.points for mark in marked.marks] == [None, 6, 8, None]
     assert "04.1 could not be graded: it has 4 points in the notebook" in marked.notices[-2]

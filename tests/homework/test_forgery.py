@@ -8,7 +8,9 @@ import sys
 import time
 from functools import partial
 
+import psutil
 import pytest
+from limits import NO_PROGRESS
 
 from nmtcourse.homework import pages, submissions
 from nmtcourse.homework.grading import assignments
@@ -89,9 +91,11 @@ def test_a_class_that_is_interrupted_has_no_verdict_on_the_rest(tmp_path, number
     part = tmp_path / "points.csv.part"
     while grader.poll() is None and not (part.exists() and table_of(part)["ann"][0][0]):
         time.sleep(0.2)
+    below = psutil.Process(grader.pid).children(recursive=True)
     while grader.poll() is None:  # Python may lose an interrupt while it starts a process
         grader.send_signal(number)
         time.sleep(5)
+    assert below and not psutil.wait_procs(below, timeout=NO_PROGRESS)[1], "a process is left"
     assert not table.exists()
     rows = table_of(part)
     assert [points for points, _ in rows["ann"]] == ["4", "6", "8", "2"]

@@ -2,6 +2,7 @@
 
 import ast
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from nightly import some
@@ -9,6 +10,7 @@ from nightly import some
 from nmtcourse.homework.examining import POINTS, examine
 from nmtcourse.homework.patients import BUGS, can_be_flat, patient, planted, write
 from nmtcourse.main import main
+from nmtlib.model import attention
 
 FULL = sum(POINTS.values())
 
@@ -116,12 +118,9 @@ def test_names_give_different_patients():
 def test_every_bug_of_the_model_can_be_planted_in_text():
     flat = [bug for bug in BUGS if can_be_flat(bug)]
     assert len(flat) >= 20
+    edit = replace(flat[0].edits[0], where="model.attention:padding_mask", old="no such line")
     with pytest.raises(ValueError, match="expected once"):
-        planted(
-            "def f():\n    return 1\n",
-            "model.attention",
-            [type(flat[0].edits[0])("model.attention:f", "2", "3")],
-        )
+        planted(attention, [edit])
 
 
 def test_the_command_line_writes_and_examines(tmp_path, capsys):
