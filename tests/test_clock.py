@@ -28,7 +28,6 @@ MAY = {
     "nmtcourse/homework/progress.py": WAITS,
     "nmtcourse/homework/marking.py": SHOWN,
     "nmtcourse/homework/submissions.py": "when a file was handed in; which notebooks are done",
-    "nmtcourse/homework/watching.py": ENDS + "; computing is limited by processor time",
     "nmtcourse/teaching/hardware_lab.py": "a timing is what the notebook teaches",
     "tools/execute.py": ENDS + ": a cell of a notebook",
     "tools/pages.py": ENDS + ": Chromium",

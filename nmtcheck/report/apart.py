@@ -164,8 +164,8 @@ class Child:
         if self.process is None:
             self.end, theirs = socket.socketpair()
             OPEN.add(self.end)
-            self.process = self.begin(theirs)
-            theirs.close()
+            with theirs:
+                self.process = self.begin(theirs)
 
     def messages(
         self, request: Any = None, limit: float | None = None, patience: float = 1.0
@@ -188,19 +188,24 @@ class Child:
         with contextlib.suppress(ConnectionError):
             self.end.sendall(json.dumps([request, limit]).encode() + b"\n")
         while True:
-            lines, part = list[bytes](), b"-"
+            lines, alive = list[bytes](), True
             if wait([self.end], pause):
-                part = self._part()
+                part = b""
+                with contextlib.suppress(ConnectionError):
+                    part = self.end.recv(2**20)
                 *lines, rest = (rest + part).split(b"\n")
-                size += len(part)
+                size, alive = size + len(part), bool(part)
             for line in lines:
-                message = data(line)
+                try:
+                    message = json.loads(line)
+                except (ValueError, RecursionError):
+                    raise Ended("damaged") from None
                 if message is None:
                     return
                 if isinstance(message, dict) and isinstance(message.get("limit"), int | float):
                     step, step_limit = Progress(whole.clock, patience), message["limit"]
                 yield message
-            if not part and (code := self.code()) is not None:
+            if not alive and (code := self.code()) is not None:
                 how = f"exit {code}" if code >= 0 else f"signal {-code}"
                 raise Ended("limit" if code == -signal.SIGPROF else how)
             if how := whole.end(limit) or step.end(step_limit) or "damaged" * (size > MOST):
@@ -208,14 +213,8 @@ class Child:
             if ASKER and os.getppid() != ASKER[0]:  # whoever has asked is gone
                 self.close()
                 os._exit(1)
-            time.sleep(0 if part else pause)
+            time.sleep(0 if alive else pause)
             pause = 0.01 if lines else min(2 * pause, 0.5)
-
-    def _part(self) -> bytes:
-        """What has come, b"" at the end."""
-        with contextlib.suppress(ConnectionError):
-            return self.end.recv(2**20)
-        return b""
 
     def close(self) -> None:
         """End the process, and all that it has started."""
@@ -226,22 +225,14 @@ class Child:
             with contextlib.suppress(psutil.Error):
                 psutil.Process(pid).suspend()  # it starts nothing more, and keeps its orphans
             end_descendants(pid)
-        for kill in (os.killpg, os.kill) if self.code() is None else (os.killpg,):
-            with contextlib.suppress(OSError):
-                kill(pid, signal.SIGKILL)
+            os.kill(pid, signal.SIGKILL)
+        with contextlib.suppress(OSError):
+            os.killpg(pid, signal.SIGKILL)  # what it has left, if it ended by itself
         while self.code() is None:
             time.sleep(0.01)
         OPEN.discard(self.end)
         self.end.close()
         self.process = None
-
-
-def data(line: bytes) -> Any:
-    """A line of JSON. Raises Ended('damaged')."""
-    try:
-        return json.loads(line)
-    except (ValueError, RecursionError):
-        raise Ended("damaged") from None
 
 
 def serve(end: socket.socket, work: Callable[[Any], Iterable[Any]], log: Any = None) -> None:

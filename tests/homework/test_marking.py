@@ -2,14 +2,16 @@
 
 import csv
 import json
+import os
 import time
+import warnings
 from pathlib import Path
 
 import pytest
+import torch
 from nightly import some
 
-from nmtcourse.homework import marking, pages, progress, reports, student
-from nmtcourse.homework.compare import Finding
+from nmtcourse.homework import diagnosis, marking, pages, progress, student
 from nmtcourse.homework.grading import assignments, find_task, grade, judge
 from nmtcourse.homework.limits import Stopped, within
 from nmtcourse.main import main
@@ -18,26 +20,18 @@ FOUR = assignments()["04"]
 NAME = f"{FOUR.stem}.ipynb"
 
 
-def write(folder, kind="solution", *, change=lambda cells: None):
-    """A notebook in a folder, with its cells by id changed; returns its path."""
+def write(folder, kind="solution", *, change=lambda cells, order: None):
+    """The path of a notebook whose cells, by id or in their order, were changed."""
     book = json.loads(pages.notebook(FOUR, kind))
-    change({cell["id"]: cell for cell in book["cells"]})
+    change({cell["id"]: cell for cell in book["cells"]}, book["cells"])
     folder.mkdir(parents=True, exist_ok=True)
     (folder / NAME).write_text(json.dumps(book), "utf-8")
     return folder / NAME
 
 
-def cheat(cells):
-    """An edited check, a check that is gone, an endless loop, and a grade() of one's own."""
-    cells["check-04-1"]["source"] = ["def grade(*answers): return 100.0"]
-    cells["check-04-2"].update(source=["pass"], metadata={}, id="mine")
-    cells["answer-04-3"]["source"] = ["while True:\n", "    pass"]
-
-
-def strip(cells):
-    cells["answer-04-2"]["source"] = ["def masked_attention(:"]
-    for cell in cells.values():
-        cell["metadata"] = {}
+def code(source, id):
+    """A cell without metadata."""
+    return pages.code_cell(id, source)
 
 
 @pytest.mark.slow
@@ -46,11 +40,17 @@ def test_a_class_is_graded_and_its_files_stay_as_they_are(tmp_path, capsys):
         "def stable_softmax(scores):\n    return scores.exp() / scores.exp().sum(-1)[..., None]"
     )
 
-    def overflows(cells):
+    def overflows(cells, _):
         cells["answer-04-1"]["source"] = [overflow]
 
     write(tmp_path / "class/ben", change=overflows)
     write(tmp_path / "class/cleo", change=overflows)
+
+    def strip(cells, _):
+        cells["answer-04-2"]["source"] = ["def masked_attention(:"]
+        for cell in cells.values():
+            cell["metadata"] = {}
+
     write(tmp_path / "class/dan", "student", change=strip)
     (tmp_path / "class/eve").mkdir()
     before = {path: path.read_bytes() for path in (tmp_path / "class").rglob("*") if path.is_file()}
@@ -80,29 +80,89 @@ def test_a_notebook_as_it_was_given_has_no_points(assignment, tmp_path):
     assert [mark.points for mark in marking.mark(path).marks] == [0] * len(assignment.tasks)
 
 
+STUBBORN = "while True:\n    try: sum(range(9999))\n    except BaseException: pass"
+HELPED = """\
+def helper(scores):
+    powers = (scores - scores.amax(-1, keepdim=True)).exp()
+    return powers / powers.sum(-1, keepdim=True)
+def stable_softmax(scores):
+    return helper(scores)
+"""
+
+
 @pytest.mark.slow
 def test_cheating_and_endless_loops_cost_only_the_task_they_stand_in(tmp_path):
+    """A check that is edited, one that is gone, a loop, and one that nothing interrupts."""
+
+    def cheat(cells, order):
+        cells["check-04-1"]["source"] = ["def grade(*answers): return 100.0"]
+        cells["check-04-2"].update(source=["pass"], metadata={}, id="mine")
+        cells["answer-04-3"]["source"] = ["while True:\n", "    pass"]
+        order.append(code(STUBBORN, "stubborn"))
+
     marked = marking.mark(write(tmp_path, change=cheat), cell_seconds=3)
-    points = {mark.task: mark.points for mark in marked.marks}
-    assert points == {"04.1": 4, "04.2": 6, "04.3": 0, "04.4": 2}
+    assert [mark.points for mark in marked.marks] == [4, 6, 0, 2]
     told = " ".join(marked.notices)
     assert "04.1 was edited" in told and "04.2 was deleted" in told
     assert "stopped after 3 s: the cell that begins 'while True:'" in told
+    assert "could not be stopped, so the others were run without it: the cell" in told
     assert "causal_self_attention is not defined" in marked.marks[2].measured
 
 
 @pytest.mark.slow
-def test_what_cannot_be_interrupted_is_killed_and_the_rest_is_judged(tmp_path):
-    stubborn = "while True:\n    try: sum(range(9999))\n    except BaseException: pass"
+def test_odd_things_in_a_notebook_cost_no_point(tmp_path):
+    """A name that is used again, an answer in the cell of its check, a file that is deleted."""
 
-    def loops(cells):
-        cells["answer-04-3"]["source"] = [stubborn]
+    def change(cells, order):
+        cells["answer-04-1"]["source"] = [HELPED, "import torch\ntorch.set_grad_enabled(False)"]
+        place = order.index(cells["check-04-1"]) + 1
+        order.insert(place, code("def helper(x):\n    return x", "later"))
+        answer = "".join(cells["answer-04-2"]["source"])
+        cells["answer-04-2"]["source"] = ["pass"]
+        cells["check-04-2"]["source"] = [answer, "\n\n", *cells["check-04-2"]["source"]]
+        delete = "import pathlib\n[p.unlink() for p in pathlib.Path.cwd().glob('*.ipynb')]"
+        order.insert(1, code(delete, "first"))
+        order += [code("exit()", "last"), code("import os\nos._exit(1)", "more")]
 
-    marked = marking.mark(write(tmp_path, change=loops), cell_seconds=3)
-    points = {mark.task: mark.points for mark in marked.marks}
-    assert points == {"04.1": 4, "04.2": 6, "04.3": 0, "04.4": 2}
-    (told,) = marked.notices
-    assert told.startswith("could not be stopped") and "that begins 'while True:'" in told
+    path = write(tmp_path, change=change)
+    marked = marking.mark(path)
+    assert not path.exists() and marked.points == FOUR.points and marked.digest
+    assert marked.notices == [
+        "the check of 04.2 was edited; the original was run",
+        "ended the process, so the others were run without it: the cell that begins 'exit()'",
+        "ended the process, so the others were run without it: the cell that begins 'import os'",
+    ]
+
+
+@pytest.mark.slow
+def test_a_page_that_is_pasted_twice_counts_its_best_answers(tmp_path):
+    def paste(cells, order):
+        cells["answer-04-3"]["source"] = [
+            "def causal_self_attention(*given):\n    import os\n    os._exit(0)"
+        ]
+        page = json.loads(pages.notebook(FOUR))["cells"]
+        order += [{**cell, "id": f"{cell['id']}-2"} for cell in page]
+
+    marked = marking.mark(write(tmp_path, change=paste))
+    assert [mark.points for mark in marked.marks] == [4, 6, 0, 2]
+    assert marked.marks[2].measured == "the process ended during the check"
+    assert marked.notices == ["the page is in the notebook more than once; the best answers count"]
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "why"),
+    [
+        ("metadata", {"nbgrader": None}, "has empty nbgrader metadata"),
+        ("metadata", None, "is not a notebook"),
+        ("source", None, "has no source"),
+    ],
+)
+def test_a_notebook_with_a_damaged_cell_is_refused(tmp_path, field, value, why):
+    def damage(cells, _):
+        cells["answer-04-2"][field] = value
+
+    with pytest.raises(ValueError, match=why):
+        marking.mark(write(tmp_path, change=damage))
 
 
 @pytest.mark.slow
@@ -151,47 +211,25 @@ def test_bad_input_is_explained(arguments, said, tmp_path, monkeypatch, capsys):
     assert any(part in message for part in said.split("|")), message
 
 
-def test_a_file_that_is_no_notebook_is_refused(tmp_path):
+def test_what_is_no_homework_is_refused(tmp_path):
     (tmp_path / NAME).write_text("{", "utf-8")
     with pytest.raises(ValueError, match="is not a notebook"):
         marking.mark(tmp_path / NAME)
-
-
-def test_a_notebook_of_the_course_is_no_homework():
     course = Path(__file__).parents[2] / "notebooks" / "04_scaled_dot_product_attention.ipynb"
     with pytest.raises(ValueError, match="no cell of homework 04; .* start 04"):
         marking.mark(course)
 
 
-def test_a_damaged_progress_file_is_named(tmp_path):
-    write(tmp_path)
-    (tmp_path / "progress.json").write_text("[]", "utf-8")
-    with pytest.raises(ValueError, match="progress.json is damaged"):
-        student.status(tmp_path)
-
-
 @pytest.mark.parametrize(
-    "found",
-    [
-        {"hints": {"04.2": 3}},
-        {"choices": {"04.2": "A"}},
-        {"checked": {"04.ipynb": []}},
-        {"checked": {"04.ipynb": {"sha256": 7, "marks": []}}},
-        {"checked": {"04.ipynb": {"sha256": "a", "marks": [{"task": "04.1", "title": "Mask"}]}}},
-        {"checked": {"04.ipynb": {"sha256": "a", "marks": 5}}},
-        [],
-    ],
+    "found", [{"hints": {"04.2": 3}}, {"checked": {"04.ipynb": {"sha256": "a", "marks": [{}]}}}, []]
 )
 def test_progress_of_another_form_is_named(tmp_path, found):
     (tmp_path / progress.FILE).write_text(json.dumps(found), "utf-8")
     with pytest.raises(ValueError, match="progress.json is damaged"):
-        progress.read(tmp_path)
+        student.status(tmp_path)
 
 
 def test_a_grade_is_a_number_and_a_verdict_goes_to_stdout_alone(capfd):
-    import os
-    import warnings
-
     def noisy(scores):
         warnings.warn("old", stacklevel=1)
         os.write(2, b"from a library in C")
@@ -203,26 +241,30 @@ def test_a_grade_is_a_number_and_a_verdict_goes_to_stdout_alone(capfd):
     assert points == 4.0 and err == "" and "look at me" not in out and "4 of 4" in out
 
 
-@pytest.mark.parametrize("place", ["answers.py", "/home/me/nmtlib/notebooks/answers.py"])
-def test_what_an_answer_raises_is_told_with_its_line(place):
+def test_what_an_answer_raises_is_told_with_its_line():
     answer: dict = {}
-    exec(compile("def broken(scores):\n    return scores + [1]\n", place, "exec"), answer)
-    verdict = judge(find_task("04.1"), answer["broken"])
-    assert (
-        verdict.points == 0
-        and "TypeError" in str(verdict)
-        and "in line 2 of broken" in verdict.finding.measured
+    exec(
+        compile("def broken(scores):\n    return scores + [1]\n", "/home/answers.py", "exec"),
+        answer,
     )
+    verdict = judge(find_task("04.1"), answer["broken"])
+    assert verdict.points == 0 and "TypeError" in str(verdict)
+    assert "in line 2 of broken" in verdict.finding.measured
     assert "has no value" in str(judge(find_task("04.1"), None))
 
 
-def test_an_endless_loop_is_stopped(monkeypatch):
-    def endless(scores):
+def test_endless_loops_of_an_answer_and_of_its_diagnosis_are_stopped(monkeypatch):
+    """The cause is looked for on other inputs, on which an answer may never end."""
+
+    def endless(*given):
         while True:
             pass
 
     monkeypatch.setattr(find_task("04.1"), "seconds", 0.3)
     assert "stopped after 0.3 s" in str(judge(find_task("04.1"), endless))
+    monkeypatch.setattr(diagnosis, "tried", endless)
+    verdict = judge(find_task("04.1"), lambda scores: scores)
+    assert not verdict.full and verdict.finding.cause == ""
 
 
 def test_an_answer_that_waits_is_not_stopped_as_if_it_computed():
@@ -234,20 +276,6 @@ def test_an_answer_that_waits_is_not_stopped_as_if_it_computed():
             pass
 
 
-def test_an_endless_loop_in_the_diagnosis_is_stopped(monkeypatch):
-    """The cause is looked for on other inputs, on which an answer may never end."""
-    from nmtcourse.homework import diagnosis
-
-    def looked(*given):
-        while True:
-            pass
-
-    monkeypatch.setattr(find_task("04.1"), "seconds", 0.5)
-    monkeypatch.setattr(diagnosis, "tried", looked)
-    verdict = judge(find_task("04.1"), lambda scores: scores)
-    assert not verdict.full and verdict.finding.cause == ""
-
-
 def test_an_argument_that_is_changed_is_a_finding():
     def in_place(scores):
         scores -= scores.logsumexp(-1, keepdim=True)
@@ -257,14 +285,7 @@ def test_an_argument_that_is_changed_is_a_finding():
 
 
 def test_states_are_as_before():
-    import torch
-
     torch.manual_seed(3)
     state, threads = torch.get_rng_state(), torch.get_num_threads()
     judge(find_task("04.3"), lambda *given: torch.rand(3))
     assert torch.equal(state, torch.get_rng_state()) and threads == torch.get_num_threads()
-
-
-def test_a_finding_says_what_was_measured_and_expected():
-    assert str(Finding("3", "4")) == "3; expected 4"
-    assert reports.COLUMNS[0] == "student"
