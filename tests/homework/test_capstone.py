@@ -73,30 +73,24 @@ def test_other_corpora_and_what_is_no_run_are_refused(run, tmp_path):
         capstone(tmp_path, "ann")
 
 
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [
-        ("training.init_from", "toy-de-en"),
-        ("recipe.teachers", ["toy-de-en"]),
-        ("recipe.synthetic", ["made.tsv"]),
-    ],
-)
-def test_help_from_outside_the_budget_is_refused(key, value, run, tmp_path, capsys):
-    helped = Settings.load(run / "settings.json").with_value(key, value)
+def test_help_from_outside_the_budget_is_refused(run, tmp_path, capsys):
+    helped, board = Settings.load(run / "settings.json"), tmp_path / "board.jsonl"
+    given = {"training.init_from": "toy", "recipe.teachers": ["toy"], "recipe.synthetic": ["a.tsv"]}
+    for key, value in given.items():
+        helped = helped.with_value(key, value)
     (run / "settings.json").write_text(helped.to_json(), "utf-8")
-    board = tmp_path / "board.jsonl"
     assert main(["homework", "capstone", str(run), "--name", "ann", "--board", str(board)]) == 1
     told = capsys.readouterr().err
-    assert f"was trained with {key} = {json.dumps(value)}" in told
-    assert f"train again without {key}" in told and not board.exists()
+    assert all(f"{key} = {json.dumps(value)}" in told for key, value in given.items())
+    assert f"train again without {' and '.join(given)}" in told and not board.exists()
 
 
-@pytest.mark.parametrize("challenge", CHALLENGES.values(), ids=CHALLENGES)
-def test_a_higher_mark_has_more_points(challenge):
-    marks = sorted(challenge.marks)
-    points = [challenge.points(mark) for mark in marks]
-    assert points == sorted(set(points)) and points[-1] == POSSIBLE
-    assert challenge.points(marks[0] - 0.01) == 0 and challenge.points(100) == POSSIBLE
+def test_a_higher_mark_has_more_points():
+    for challenge in CHALLENGES.values():
+        marks = sorted(challenge.marks)
+        points = [challenge.points(mark) for mark in marks]
+        assert points == sorted(set(points)) and points[-1] == POSSIBLE
+        assert challenge.points(marks[0] - 0.01) == 0 and challenge.points(100) == POSSIBLE
 
 
 def test_boards_are_merged_by_the_best_run_of_each_name():
@@ -136,11 +130,8 @@ def line_of(**changes):
     ("changes", "said"),
     [
         ({"bleu": "9"}, "bleu should be a valid number, not '9'"),
-        ({"name": 9}, "name should be a valid string"),
         ({"minutes": float("nan")}, "minutes must be finite"),
         ({"parameters": 10**400}, "parameters must be finite"),
-        ({"points": 10**400}, "points"),
-        ({"parameters": -1}, "parameters must be finite"),
         ({"age": 9}, "age Unexpected keyword"),
     ],
 )
@@ -152,8 +143,7 @@ def test_a_line_with_other_values_is_named(changes, said, tmp_path, capsys):
     assert f"{board}, line 2, is not an entry" in told and said in told
 
 
-@pytest.mark.parametrize("end", ["", "\n", "\n\n", "\r\n", "\n  \n"])
-@pytest.mark.parametrize("mark", ["", "\ufeff"])
+@pytest.mark.parametrize(("mark", "end"), [("", ""), ("", "\n  \n"), ("\ufeff", "\r\n")])
 def test_a_board_from_any_editor_is_read_and_added_to(mark, end, tmp_path):
     board, ben = tmp_path / "board.jsonl", resealed(name="ben\u2028", model="b" * 64)
     board.write_bytes(f"{mark}{line_of()}{end}".encode())
@@ -181,26 +171,16 @@ def test_a_board_that_cannot_grow_is_refused_first(name, said, tmp_path, capsys,
     assert foreign.read_bytes() == "Jörg".encode("latin-1")
 
 
-def test_a_board_that_is_not_utf8_is_named(tmp_path, capsys):
-    board = tmp_path / "board.jsonl"
-    board.write_bytes(f"{line_of()}\n".encode() + line_of(name="Jörg").encode("latin-1"))
-    assert main(["homework", "leaderboard", str(board)]) == 1
-    assert f"{board}, line 2: not valid UTF-8" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(
-    ("entry", "how"),
+    "entry",
     [
-        (replace(ENTRY, name="eve"), "another name"),
-        (replace(ENTRY, bleu=99.5, points=20.0), "other numbers"),
-        (resealed(points=20.0), "points that the BLEU does not have"),
-        (resealed(minutes=2.0), "more than the budget"),
-        (resealed(corpus="other"), "another corpus"),
-        (replace(ENTRY, seal=""), "no seal"),
+        replace(ENTRY, bleu=99.5, points=20.0),  # by hand, with a seal of other numbers
+        resealed(points=20.0),
+        resealed(minutes=2.0),
+        resealed(corpus="other"),
     ],
-    ids=lambda given: given if isinstance(given, str) else "",
 )
-def test_a_line_that_capstone_has_not_written_is_refused(entry, how, tmp_path):
+def test_a_line_that_capstone_has_not_written_is_refused(entry, tmp_path):
     board = tmp_path / "board.jsonl"
     board.write_text(json.dumps(vars(entry)) + "\n", "utf-8")
     with pytest.raises(ValueError, match="line 1, is not an entry: not written by"):
@@ -214,13 +194,10 @@ def test_two_writers_lose_no_line(tmp_path):
     assert sorted(e.name for e in read_lines([board])) == sorted(e.name for e in entries)
 
 
-def test_a_run_without_an_epoch_is_told_what_to_do(run):
-    (run / "history.csv").unlink()
-    with pytest.raises(ValueError, match="has not finished an epoch.*--resume.*smaller model"):
-        capstone(run, "ann")
-
-
-def test_seconds_beyond_the_budget_are_explained(run):
+def test_a_run_that_cannot_be_scored_is_told_what_to_do(run):
     with_time(run, seconds=63)
     with pytest.raises(ValueError, match="The 3 seconds beyond it are probably the last update"):
+        capstone(run, "ann")
+    (run / "history.csv").unlink()
+    with pytest.raises(ValueError, match="has not finished an epoch.*--resume.*smaller model"):
         capstone(run, "ann")

@@ -57,7 +57,7 @@ def test_what_is_forged_earns_nothing_and_costs_nobody_a_row(tmp_path):
     for name, data in DATA.items():
         hand_in(tmp_path / "class" / name, FORGED.replace("DATA", data), "student")
     hand_in(tmp_path / "class" / "honest")
-    rows = dict(submissions.grade_all(tmp_path / "class", 1, jobs=2))
+    rows = dict(submissions.grade_all(tmp_path / "class", jobs=2))
     assert rows["honest"].points == 20
     for name in DATA:
         assert rows[name].points == 0, (name, rows[name])

@@ -42,20 +42,18 @@ def test_a_report_that_would_be_overwritten_is_refused_first(suffix, folder, not
     assert there.read_text("utf-8") == "mine" and len(list(folder.parent.iterdir())) == 2
 
 
-@pytest.mark.parametrize("name", ["all.md", "all.MD"])
-def test_a_table_is_not_called_as_its_page_or_picture(name, folder, not_run, capsys):
-    place = folder.parent / name
-    assert main(["homework", "grade", str(folder), "--csv", str(place)]) == 1
-    said = capsys.readouterr().err
-    assert f"such as {folder.parent / 'all.csv'}, not {place}" in said
-    assert not place.exists()
-
-
-@pytest.mark.parametrize(("name", "why"), [(".", "is a folder"), ("file/a.csv", "is a file")])
-def test_a_table_that_cannot_be_written_is_refused_first(name, why, folder, not_run, capsys):
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("all.MD", "such as {}/all.csv, not {}/all.MD"),
+        (".", "is a folder"),
+        ("file/a.csv", "is a file"),
+    ],
+)
+def test_a_table_in_an_impossible_place_is_refused_first(name, why, folder, not_run, capsys):
     (folder.parent / "file").touch()
     assert main(["homework", "grade", str(folder), "--csv", str(folder.parent / name)]) == 1
-    assert why in capsys.readouterr().err
+    assert why.format(folder.parent, folder.parent) in capsys.readouterr().err
 
 
 def test_a_folder_without_the_right_to_write_is_refused_first(folder, not_run, capsys, monkeypatch):
@@ -70,6 +68,8 @@ def test_reports_may_lie_in_folders_that_are_not_there_yet(folder, capsys):
     assert main(["homework", "grade", str(folder), "--csv", str(table)]) == 0
     assert table.is_file() and table.with_suffix(".md").is_file()
     assert "ann: no notebook of an assignment" in capsys.readouterr().out
+    (row,) = csv.DictReader(table.open(encoding="utf-8"))
+    assert (row["points"], row["possible"], row["notices"]) == ("0", "0", "was not submitted")
 
 
 def hand_in(place, age=0, text=PAGE):
@@ -136,7 +136,7 @@ def test_what_is_no_homework_takes_the_place_of_none(folder, marked):
     hand_in(folder / "ann" / NAME, text="{")
     (folder / "ann" / "05_folder.ipynb").mkdir()
     said = []
-    ((_, found),) = submissions.grade_all(folder, 1, said.append)
+    ((_, found),) = submissions.grade_all(folder, said.append)
     assert marked == [folder / "ann" / "04_mine.ipynb"] and not found.notices
     assert any("no cell of homework 04" in line for line in said)
     assert any("is not a notebook" in line for line in said)
@@ -174,12 +174,6 @@ def test_who_has_no_notebook_that_runs_has_rows_without_points(folder, marked):
     assert reports.misconceptions(graded) == [(1, "04.1", "no maximum")]
 
 
-def test_a_class_that_has_handed_in_nothing_has_a_row_each(folder):
-    (row,) = rows_of(folder, submissions.grade_all(folder))["ann"]
-    assert float(row["points"]) == float(row["possible"]) == 0
-    assert row["notices"] == "was not submitted"
-
-
 def same_answers(folder, **sources):
     """What is said of students who have written these sources into the cell of the first task."""
     graded = []
@@ -188,12 +182,8 @@ def same_answers(folder, **sources):
         cell = next(cell for cell in book["cells"] if cell["id"] == "answer-04-1")
         cell["source"] = source or cell["source"]
         place = folder / student / NAME
-        graded.append((student, marking.Marking(place, json.dumps(book).encode(), 0).result))
+        graded.append((student, marking.Marking(place, json.dumps(book).encode()).result))
     return reports.copies(graded)
-
-
-def test_untouched_notebooks_are_not_the_same_answers(folder):
-    assert not same_answers(folder, ann="", ben="")
 
 
 def test_answers_are_the_same_but_for_names_layout_and_comments(folder):
@@ -203,6 +193,7 @@ def test_answers_are_the_same_but_for_names_layout_and_comments(folder):
     tight = tight.replace("powers", "p").replace(":\n", ':\n    """Mine."""\n', 1)
     said = same_answers(folder, ann=spaced, ben=tight, cleo=answer.format("scores.log()"))
     assert said == [f"{FOUR.stem}: the same answers from ann, ben"]
+    assert not same_answers(folder, ann="", ben=""), "untouched notebooks"
 
 
 def test_the_same_wrong_numbers_are_noticed_where_no_known_mistake_is_the_reason(folder):
