@@ -12,13 +12,13 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("nmtlib", "nmtcheck", "nmtcourse")  # each may import those before it
 LIMITS = {  # lines, docstrings included
     "nmtlib": 5_350,
-    "nmtcheck": 8_300,
+    "nmtcheck": 8_450,
     "nmtcourse/teaching": 5_100,
     "nmtcourse/doctor": 2_250,
     "nmtcourse/formats": 830,
     "nmtcourse/toy": 1_565,
     "nmtcourse/explorer": 484,
-    "nmtcourse/homework": 10_277,
+    "nmtcourse/homework": 9_850,
     "benchmarks": 5_000,
     "tests": 26_200,
     "tools": 1_500,

@@ -157,29 +157,22 @@ def do_leaderboard(options: Namespace) -> None:
 
 def do_grade(options: Namespace) -> None:
     """Grade a class and write its reports; the table also while it is graded."""
+    from nmtcourse.homework import reports
     from nmtcourse.homework.gradebook import replace_rows
-    from nmtcourse.homework.reports import (
-        cell,
-        misconceptions,
-        points_rows,
-        report_places,
-        write_reports,
-        write_table,
-    )
     from nmtcourse.homework.submissions import grade_all
 
     if options.student:
         require(options.csv.is_file(), "--csv", "a table with the other students", options.csv)
-        rows = [*points_rows(grade_all(options.submissions, only=options.student))]
-        return replace_rows(options.csv, rows, cell(options.student))
-    report_places(options.csv)  # before a class is graded in vain
+        rows = [*reports.points_rows(grade_all(options.submissions, only=options.student))]
+        return replace_rows(options.csv, rows, reports.cell(options.student))
+    reports.require_places(options.csv)  # before a class is graded in vain
     graded = grade_all(
         options.submissions,
         jobs=options.jobs,
-        keep=lambda graded: write_table(graded, options.csv),
+        keep=lambda graded: reports.write_table(graded, options.csv),
     )
-    written = [*write_reports(graded, options.csv)]
-    for count, task, cause in misconceptions(graded)[:5]:
+    written = reports.write_reports(graded, options.csv)
+    for count, task, cause in reports.misconceptions(graded)[:5]:
         print(f"{count:>3} x {task}: {cause}")
     print("written: " + ", ".join(map(str, written)))
 

@@ -183,13 +183,11 @@ def gradescope(marked: Marked) -> str:
     return json.dumps(found, indent=1, ensure_ascii=False) + "\n"
 
 
-def replace_rows(path: Path, rows: Table, student: str) -> None:
+def replace_rows(path: Path, rows: list[list[str]], student: str) -> None:
     """Put the new rows of a student in the place of the old ones; comments stay."""
     table = read_table(path, COLUMNS)
     said = {(r["assignment"], r["task"]): r["comment"] for r in table if r["student"] == student}
-    for row in rows:
-        row["comment"] = said.get((row["assignment"], row["task"]), "")
     place = next((n for n, row in enumerate(table) if row["student"] == student), len(table))
-    kept = [row for row in table if row["student"] != student]
-    made = [*kept[:place], *rows, *kept[place:]]
-    write_atomically(path, as_csv([[*COLUMNS], *([row[n] for n in COLUMNS] for row in made)]))
+    kept = [[row[n] for n in COLUMNS] for row in table if row["student"] != student]
+    new = [[*row[:-1], said.get((row[1], row[2]), "")] for row in rows]  # assignment, task
+    write_atomically(path, as_csv([[*COLUMNS], *kept[:place], *new, *kept[place:]]))

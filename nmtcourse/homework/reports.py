@@ -20,26 +20,20 @@ COLUMNS = tuple(
 BREAK = " ⏎ "  # between the lines of a verdict
 
 
-def points_rows(graded: Results) -> Iterable[dict[str, str]]:
-    """A row for each student and task, with an empty comment."""
+def points_rows(graded: Results) -> Iterable[list[str]]:
+    """A row of `COLUMNS` for each student and task, with an empty comment."""
     for student, marked in graded:
+        notices = "; ".join(marked.notices)
         for found in marked.marks:
-            cause, notices = "" if found.full else found.cause, "; ".join(marked.notices)
-            verdict = BREAK.join(found.text.splitlines())
-            about = (
-                student,
-                marked.assignment.stem,
-                found.task,
-                found.share,
-                f"{found.possible:g}",
-            )
-            row = (*about, cause, notices, marked.submitted, verdict, "")
-            yield dict(zip(COLUMNS, map(cell, row), strict=True))
+            about = [student, marked.assignment.stem, found.task, found.share]
+            cause, verdict = "" if found.full else found.cause, BREAK.join(found.text.splitlines())
+            row = [*about, f"{found.possible:g}", cause, notices, marked.submitted, verdict, ""]
+            yield [*map(cell, row)]
 
 
 def points_table(graded: Results) -> str:
     """A CSV with a row for each student and task."""
-    return as_csv([[*COLUMNS], *([*row.values()] for row in points_rows(graded))])
+    return as_csv([[*COLUMNS], *points_rows(graded)])
 
 
 def as_csv(rows: list[list[str]]) -> str:
@@ -120,10 +114,10 @@ def class_report(graded: Results) -> str:
     return "\n".join([*lines, "", "## To look at", "", *(told or ["Nothing."])]) + "\n"
 
 
-def report_places(table: Path) -> tuple[Path, Path]:
-    """The paths of the CSV and of the page next to it.
+def require_places(table: Path) -> None:
+    """Before the work, raise an error if a report cannot be written.
 
-    Raises ValueError if the table cannot be written or would be replaced by the page,
+    ValueError if the table cannot be written or would be replaced by the page next to it,
     FileExistsError if one of the two exists.
     """
     require_place(table, "--csv")
@@ -134,25 +128,19 @@ def report_places(table: Path) -> tuple[Path, Path]:
     for path in (table, page):
         if path.exists():
             raise FileExistsError(f"{path} exists already; give a different name with --csv")
-    return table, page
 
 
-def unfinished(table: Path) -> Path:
-    """Where the results so far are written while a class is graded."""
-    return table.with_name(f"{table.name}.part")
-
-
-def write_table(graded: Results, table: Path) -> None:
-    """Write the CSV of the results so far beside the table."""
+def write_table(graded: Results, table: Path) -> Path:
+    """Write the CSV of the results so far beside the table; returns its path."""
     table.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(unfinished(table), points_table(graded))
+    part = table.with_name(f"{table.name}.part")
+    write_atomically(part, points_table(graded))
+    return part
 
 
-def write_reports(graded: Results, table: Path) -> Iterable[Path]:
-    """Write the CSV and the page, one after the other; yields the written paths."""
-    write_table(graded, table)
-    unfinished(table).replace(table)
-    yield table
+def write_reports(graded: Results, table: Path) -> list[Path]:
+    """Write the CSV and the page; returns their paths."""
+    write_table(graded, table).replace(table)
     page = table.with_suffix(".md")
     write_atomically(page, class_report(graded))
-    yield page
+    return [table, page]

@@ -55,7 +55,7 @@ def grade_all(
     report: Report = print,
     *,
     jobs: int = 0,
-    keep: Callable[[Results], None] = lambda graded: None,
+    keep: Callable[[Results], object] = lambda graded: None,
     only: str = "",
 ) -> Results:
     """Grade a notebook of each student, or of one, and assignment; the files are only read.

@@ -108,7 +108,7 @@ def test_the_rows_of_one_student_are_replaced_and_comments_stay(table):
     old = gradebook.read_table(table, COLUMNS)
     old[4]["comment"] = "seen"
     table.write_text(gradebook.as_csv([[*COLUMNS], *([*row.values()] for row in old)]), "utf-8")
-    rows = [{**row, "points": "1"} for row in old if row["student"] == "ben"]
+    rows = [[*({**row, "points": "1"}).values()] for row in old if row["student"] == "ben"]
     gradebook.replace_rows(table, rows, "ben")
     new = gradebook.read_table(table, COLUMNS)
     assert [row["student"] for row in new] == [row["student"] for row in old]
