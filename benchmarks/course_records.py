@@ -25,6 +25,7 @@ from shared import parser, say
 import matplotlib
 import nbformat
 import torch
+from filelock import FileLock
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
 from traitlets.config import Config
@@ -44,27 +45,32 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser(__doc__)
     options.add_argument("names", nargs="*", metavar="NAME")
     options.add_argument("--output", type=Path, default=records.RECORDED, help="JSON file")
-    given = options.parse_args(arguments)
+    chosen = options.parse_args(arguments)
     torch.set_num_threads(1)
-    asked = {name: path for path in books() for name in names(path)}
-    if unknown := set(given.names) - set(asked):
+    home = {name: path for path in books() for name in names(path)}
+    if unknown := set(chosen.names) - set(home):
         raise ValueError(
-            f"no notebook asks for {', '.join(sorted(unknown))}; try {', '.join(asked)}"
+            f"no notebook asks for {', '.join(sorted(unknown))}; try {', '.join(home)}"
         )
-    wanted = given.names or [*asked]
-    old = records.read(given.output)["records"] if given.output.is_file() else {}
-    found: dict[str, Any] = {}
-    for path in dict.fromkeys(asked[name] for name in wanted):
-        run(path, partial(add, found, wanted))
-        for name in names(path):
-            if name in found:
-                say(f"{name}: {found[name]['seconds']:.0f} s")
-    old |= found
-    write_atomically(given.output, as_text({name: old[name] for name in asked if name in old}))
+    wanted = chosen.names or [*home]
+    for path in dict.fromkeys(home[name] for name in wanted):
+        new: dict[str, Any] = {}
+        run(path, partial(add, new, wanted))
+        for name, record in new.items():
+            say(f"{name}: {record['seconds']:.0f} s")
+        merge(new, chosen.output, [*home])
+
+
+def merge(new: dict[str, Any], output: Path, order: Sequence[str]) -> None:
+    """Write records into the file, which others may have written since this process started."""
+    with FileLock(output.with_name(f".{output.name}.lock")):
+        old = records.read(output)["records"] if output.is_file() else {}
+        both = old | new
+        write_atomically(output, as_text({name: both[name] for name in order if name in both}))
 
 
 def add(
-    found: dict[str, Any],
+    new: dict[str, Any],
     wanted: Sequence[str],
     name: str,
     function: Callable[..., Any],
@@ -76,15 +82,15 @@ def add(
     if name not in wanted:
         return USUAL(name, function, *arguments, seeds=seeds, live=live)
     started = time.process_time()
-    gave = [records.plain(function(*arguments, seed)) for seed in seeds]
-    record = found.setdefault(name, new_record(function, seeds))
+    results = [records.plain(function(*arguments, seed)) for seed in seeds]
+    record = new.setdefault(name, new_record(function, seeds))
     record["seconds"] = round(record["seconds"] + time.process_time() - started, 1)
-    record["found"][records.key(arguments)] = gave
-    return gave
+    record["found"][records.key(arguments)] = results
+    return results
 
 
 def new_record(function: Callable[..., Any], seeds: Sequence[int]) -> dict[str, Any]:
-    """A record that has found nothing yet."""
+    """A record without results."""
     return {
         "command": f"python benchmarks/{command_line()}",
         "machine": describe_machine(),
@@ -138,17 +144,17 @@ def run(path: Path, by_seed: BySeed) -> None:
         records.by_seed = usual
 
 
-def as_text(found: dict[str, Any]) -> str:
-    """The file; what a seed gave stands on one line."""
+def as_text(by_name: dict[str, Any]) -> str:
+    """The file; the result of a seed is on one line."""
     rows: list[str] = []
 
-    def on_one_line(gave: list[Any]) -> list[str]:
-        rows.extend(json.dumps(row) for row in gave)
-        return [f"row {len(rows) - len(gave) + n}" for n in range(len(gave))]
+    def on_one_line(results: list[Any]) -> list[str]:
+        rows.extend(json.dumps(row) for row in results)
+        return [f"row {len(rows) - len(results) + n}" for n in range(len(results))]
 
     shown = {
-        name: record | {"found": {key: on_one_line(gave) for key, gave in record["found"].items()}}
-        for name, record in found.items()
+        name: record | {"found": {key: on_one_line(rs) for key, rs in record["found"].items()}}
+        for name, record in by_name.items()
     }
     text = json.dumps({"records": shown}, indent=1, ensure_ascii=False) + "\n"
     return re.sub(r'"row (\d+)"', lambda match: rows[int(match[1])], text)
