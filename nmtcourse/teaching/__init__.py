@@ -12,7 +12,7 @@ from typing import Any
 _MODULES = {
     "course": "CHECKPOINTS CHINESE ENGLISH GERMAN exact_matches in_toy_spelling load_toy "
     "running_pair untrained_toy",
-    "explorer": "attention_maps attention_table explore_attention show_explorer slider",
+    "explorer": "attention_maps show_explorer slider",
     "predictions": "predict",
     "show": "show_source",
 }
