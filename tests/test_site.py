@@ -1,11 +1,7 @@
-"""The website: whole, without a broken link or a request to elsewhere, and usable in a browser."""
+"""The website: whole, and without a broken link or a request to elsewhere."""
 
-import functools
-import http.server
 import subprocess
 import sys
-import threading
-from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -15,19 +11,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 FORK = "https://github.com/someone/their-fork"
 ATTENTION = "notebooks/04_scaled_dot_product_attention.html"
-LOOKED_AT = ["index.html", ATTENTION, "docs/results.html", "api/nmtlib.model.html"]
-LOOKED_AT += [
-    "glossary.html",
-    "explorer.html",
-    "docs/commands.html",
-    "search.html?q=attention",
-    "notebooks/homework/07_model.html",
-]
-
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.extras("sphinx", "myst_nb", "sphinx_book_theme", "playwright"),
-]
+EXTRAS = ("sphinx", "myst_nb", "sphinx_book_theme", "playwright")
+pytestmark = [pytest.mark.slow, pytest.mark.extras(*EXTRAS)]
 
 
 class Page(HTMLParser):
@@ -92,13 +77,13 @@ def test_every_notebook_and_document_has_a_page(site):
 
 
 def test_no_link_is_broken_and_nothing_that_a_page_loads_is_missing(site, pages):
-    found = {
+    lost = {
         (path.relative_to(site).as_posix(), address)
         for path, page in pages.items()
         for address in page.links | page.loads | page.later
         if broken(path, address, pages)
     }
-    assert found == set()
+    assert lost == set()
 
 
 def test_no_page_loads_anything_from_elsewhere(pages):
@@ -110,35 +95,3 @@ def test_formulas_are_drawn_when_the_site_is_built(site):
     texts = {page: page.read_text("utf-8") for page in (site / "notebooks").rglob("*.html")}
     assert not [page for page, text in texts.items() if "tex-svg" in text or r"\(" in text]
     assert texts[site / ATTENTION].count("<mjx-container") > 50
-
-
-# In a browser
-
-
-@pytest.fixture(scope="module")
-def address(site) -> Iterator[str]:
-    """Where the site is served."""
-
-    class Silent(http.server.SimpleHTTPRequestHandler):
-        def log_message(self, *_):
-            pass
-
-    handler = functools.partial(Silent, directory=site)
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-
-
-@pytest.fixture
-def page(browser, address):
-    """An empty page; at its end it must have complained of nothing and asked nobody else."""
-    opened = browser.new_page(viewport={"width": 1280, "height": 900})
-    problems: list[str] = []
-    opened.on("console", lambda said: said.type == "error" and problems.append(said.text))
-    opened.on("pageerror", lambda error: problems.append(str(error)))
-    inside = (address, "data:", "blob:")
-    opened.on("request", lambda asked: asked.url.startswith(inside) or problems.append(asked.url))
-    yield opened
-    opened.close()
-    assert problems == []
