@@ -40,6 +40,10 @@ def test_sides_exchanged_in_one_split_are_named(own):
     status, text = check(own.write())
     assert status == 1 and levels(text) == ["wrong"]
     assert "source and target look exchanged" in row(text, "test")
+    own.splits |= {name: [(b, a) for a, b in own.splits[name]] for name in ("train", "validation")}
+    assert levels(check(own.write())[1]) == ["wrong"] * 3, (
+        "all are the other way round than the tags"
+    )
 
 
 def shift(pairs, lines, first):

@@ -87,7 +87,7 @@ def test_a_number_is_equal_in_every_system_of_digits():
 
 def test_a_number_is_equal_with_every_separator_in_dates_and_in_numerals():
     for text in ("1.250,5", "1,250.5", "1 250,50", "1'250.5", "1\u202f250.5", "١٬٢٥٠٫٥"):
-        assert same_numbers(f"about 1250.5 and 7 {text}", f"etwa {text} und 7 1,250.50")
+        assert same_numbers("about 1250.5 and 7", f"etwa {text} und 7"), text
         assert not same_numbers("about 1250.4", f"etwa {text}")
     assert same_numbers("am 12.05.2020", "on 2020-05-12") and same_numbers("3 books", "三本书")
 
