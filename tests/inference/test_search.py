@@ -55,11 +55,9 @@ def every_translation(model, source, longest, penalty) -> list[tuple[float, list
 
 
 @pytest.mark.parametrize("penalty", [0.0, 0.6, 1.0, -1.0])
-@pytest.mark.parametrize("seed", range(4))
-def test_a_wide_beam_equals_brute_force(seed, penalty):
-    model = make(seed)
-    for row in range(3):
-        source = SOURCE[row : row + 1]
+def test_a_wide_beam_equals_brute_force(penalty):
+    for seed, row in itertools.product(range(4), range(3)):
+        model, source = make(seed), SOURCE[row : row + 1]
         expected = every_translation(model, source, 4, penalty)
         found = beam_search(model, source, 150, n_best=5, length_penalty=penalty, max_length=4)[0]
         scores, ids = map(list, zip(*expected[:5], strict=True))
@@ -67,7 +65,7 @@ def test_a_wide_beam_equals_brute_force(seed, penalty):
         assert [h.score for h in found] == pytest.approx(scores, abs=1e-9)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     sizes=st.tuples(st.integers(1, 3), st.integers(1, 5), st.integers(1, 9)),
     count=st.integers(1, 12),
@@ -99,14 +97,14 @@ def test_a_model_of_few_bits_is_scored_in_float32(dtype):
             assert h.log_prob == pytest.approx(summed, abs=0.2 if dtype == torch.bfloat16 else 1e-4)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(seed=st.integers(0, 10_000), eos_bias=st.floats(-3, 3))
 def test_beam_one_equals_greedy(seed, eos_bias):
     model = make(seed, eos_bias)
     assert [h[0].ids for h in beam_search(model, SOURCE, 1)] == greedy_search(model, SOURCE)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(seed=st.integers(0, 10_000), eos_bias=st.floats(-3, 3), beam=st.integers(1, 5))
 def test_the_score_is_the_models_own_and_a_sentence_is_found_alike_alone_and_in_a_batch(
     seed, eos_bias, beam
@@ -123,7 +121,7 @@ def test_the_score_is_the_models_own_and_a_sentence_is_found_alike_alone_and_in_
             assert h.score == pytest.approx(h.log_prob / length_norm(len(h.ids) + 1, 1.0), abs=1e-8)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(seed=st.integers(0, 10_000))
 def test_greedy_takes_the_best_word_each_time_by_full_decoding(seed):
     model = make(seed)
@@ -138,17 +136,6 @@ def test_greedy_takes_the_best_word_each_time_by_full_decoding(seed):
                 break
             prefix.append(word)
         assert ids == prefix[1:]
-
-
-def test_a_greater_length_penalty_prefers_longer_translations():
-    lengths = {}
-    for penalty in (-3.0, 0.0, 3.0):
-        found = [
-            beam_search(make(seed, -2.0), SOURCE, 20, length_penalty=penalty, max_length=6)
-            for seed in range(10)
-        ]
-        lengths[penalty] = sum(len(h[0].ids) for batch in found for h in batch)
-    assert lengths[-3.0] < lengths[0.0] < lengths[3.0]
 
 
 def test_more_patience_finds_what_scores_at_least_as_high():
@@ -179,7 +166,7 @@ def test_the_position_table_bounds_a_translation():
     assert [len(h[0].ids) for h in beam_search(model, SOURCE, 2)] == [7, 7, 7]
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(seed=st.integers(0, 10_000), temperature=st.floats(0.2, 3))
 def test_a_sample_holds_words_only_and_repeats_with_its_seed(seed, temperature):
     model = make(seed)
@@ -239,23 +226,15 @@ def test_no_sentences_have_no_translations():
     assert greedy_search(model, none) == beam_search(model, none, 3) == sample(model, none) == []
 
 
-@pytest.mark.parametrize("penalty", [math.nan, math.inf, -math.inf, 1e308, -11.0])
-def test_impossible_beams_are_refused(penalty):
-    wrong = [{"beam": 0}, {"beam": 2, "n_best": 3}, {"n_best": 0}, {"length_penalty": penalty}]
-    for options in [*wrong, {"patience": 0.9}, {"patience": math.nan}]:
+def test_what_no_search_can_do_is_refused():
+    wrong = [{"beam": 0}, {"beam": 2, "n_best": 3}, {"n_best": 0}, {"patience": 0.9}]
+    wrong += [{"length_penalty": value} for value in (math.nan, math.inf, 1e308, -11.0)]
+    for options in [*wrong, {"patience": math.nan}]:
         with pytest.raises(ValueError, match="a length_penalty from -10 to 10 and patience >= 1;"):
             beam_search(make(), SOURCE, **options)
-
-
-@pytest.mark.parametrize(
-    "options", [{"temperature": 0}, {"top_p": 0}, {"top_p": 1.5}, {"top_k": 0}]
-)
-def test_impossible_sampling_is_refused(options):
-    with pytest.raises(ValueError, match="sampling needs"):
-        sample(make(), SOURCE, **options)
-
-
-def test_a_translation_of_no_words_at_most_is_refused():
+    for options in ({"temperature": 0}, {"top_p": 0}, {"top_p": 1.5}, {"top_k": 0}):
+        with pytest.raises(ValueError, match="sampling needs"):
+            sample(make(), SOURCE, **options)
     with pytest.raises(ValueError, match="max_length"):
         greedy_search(make(), SOURCE, max_length=0)
 

@@ -1,4 +1,4 @@
-"""A run that several tests of models which translate together, or look words up, begin with."""
+"""Runs that several tests begin with."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -7,10 +7,35 @@ from pathlib import Path
 import pytest
 import torch
 
+from nmtlib.data.corpora import load_corpus
+from nmtlib.experiment import train
 from nmtlib.inference.translator import Translator
 from nmtlib.run import Run
-from nmtlib.settings import CorpusSettings
+from nmtlib.settings import CorpusSettings, Settings
 from nmtlib.training.checkpoint import save_checkpoint
+
+SMALL = {"d_model": 16, "n_heads": 2, "d_ff": 16, "n_encoder_layers": 1, "n_decoder_layers": 1}
+
+
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("corpus")
+    pairs = load_corpus("toy-de-en").train[:60]
+    for name, part in (("train", pairs[:50]), ("other", pairs[20:]), ("validation", pairs[50:])):
+        lines = [f"{pair.source}\t{pair.target}\n" for pair in part]
+        (folder / f"{name}.tsv").write_text("".join(lines), "utf-8")
+    corpus = {split: [str(folder / f"{split}.tsv")] for split in ("train", "validation")}
+    corpus |= {"source_language": "de", "target_language": "en"}
+    training = {"epochs": 1, "max_tokens": 256, "learning_rate": 1e-2, "warmup": 2}
+    sections = {"corpus": corpus, "model": SMALL, "training": training}
+    return Settings.from_dict({**sections, "tokenizer": {"size": 200}})
+
+
+@pytest.fixture(scope="module")
+def first(settings, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs") / "first"
+    train(folder, settings, report=lambda line: None)
+    return Run(folder)
 
 
 @pytest.fixture

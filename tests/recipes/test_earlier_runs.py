@@ -7,36 +7,11 @@ import pytest
 import torch
 
 from nmtlib import experiment
-from nmtlib.data.corpora import load_corpus
 from nmtlib.experiment import train
 from nmtlib.presets import load_settings
 from nmtlib.run import Run
-from nmtlib.settings import Settings
 from nmtlib.training.checkpoint import read_checkpoint
 from nmtlib.training.hardware import LostProcess
-
-SMALL = {"d_model": 16, "n_heads": 2, "d_ff": 16, "n_encoder_layers": 1, "n_decoder_layers": 1}
-
-
-@pytest.fixture(scope="module")
-def settings(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("corpus")
-    pairs = load_corpus("toy-de-en").train[:60]
-    for name, part in (("train", pairs[:50]), ("other", pairs[20:]), ("validation", pairs[50:])):
-        lines = [f"{pair.source}\t{pair.target}\n" for pair in part]
-        (folder / f"{name}.tsv").write_text("".join(lines), "utf-8")
-    corpus = {split: [str(folder / f"{split}.tsv")] for split in ("train", "validation")}
-    corpus |= {"source_language": "de", "target_language": "en"}
-    training = {"epochs": 1, "max_tokens": 256, "learning_rate": 1e-2, "warmup": 2}
-    sections = {"corpus": corpus, "model": SMALL, "training": training}
-    return Settings.from_dict({**sections, "tokenizer": {"size": 200}})
-
-
-@pytest.fixture(scope="module")
-def first(settings, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("runs") / "first"
-    train(folder, settings, report=quiet)
-    return Run(folder)
 
 
 def quiet(line):
@@ -81,29 +56,21 @@ def test_a_resume_goes_on_with_its_own_weights(settings, first, tmp_path):
     assert [r.validation_nll for r in history] == [r.validation_nll for r in whole]
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
+def test_what_does_not_fit_is_refused_and_leaves_nothing(settings, first, tmp_path):
+    for change, message in (
         ({"tokenizer.size": 150}, "made with .*size.*give this run the same"),
         ({"source_language": "en", "target_language": "de"}, "translates de-en, but this .* en-de"),
         ({"d_model": 8}, "its d_model is 16, not 8"),
         ({"norm": "post"}, "its norm is 'pre', not 'post'"),
         ({"init_from": "no-such-run"}, "training.init_from: no-such-run is not a run folder"),
-    ],
-)
-def test_what_does_not_fit_is_refused_and_leaves_nothing(
-    settings, first, tmp_path, change, message
-):
-    with pytest.raises((ValueError, FileNotFoundError), match=message):
-        train(tmp_path / "tuned", from_first(settings, first, **change), report=quiet)
-    assert not (tmp_path / "tuned").exists()
-
-
-@pytest.mark.parametrize("minutes", [float("nan"), 0, -1])
-def test_a_time_that_is_none_is_refused_before_anything_is_written(settings, tmp_path, minutes):
-    with pytest.raises(ValueError, match="length of time above 0"):
-        train(tmp_path / "run", settings, minutes=minutes, report=quiet)
-    assert not (tmp_path / "run").exists()
+    ):
+        with pytest.raises((ValueError, FileNotFoundError), match=message):
+            train(tmp_path / "tuned", from_first(settings, first, **change), report=quiet)
+        assert not (tmp_path / "tuned").exists()
+    for minutes in (float("nan"), 0):
+        with pytest.raises(ValueError, match="length of time above 0"):
+            train(tmp_path / "run", settings, minutes=minutes, report=quiet)
+        assert not (tmp_path / "run").exists()
 
 
 def test_a_start_in_a_toml_file_lies_beside_it(settings, first):

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from dataclasses import replace
-from itertools import chain
 
 import pytest
 
@@ -19,19 +18,14 @@ REAL = [make_example([10 + i], [1]) for i in range(6)]
 SYNTHETIC = [make_example([100 + i], [2]) for i in range(10)]
 
 
-@pytest.mark.parametrize("ratio", [0.5, 1.0, 1.5, 4.0])
-def test_an_epoch_has_all_real_pairs_and_its_share_of_the_others(ratio):
-    examples = mixed_by_epoch(REAL, SYNTHETIC, ratio, seed=1)
-    for epoch in range(7):
+@pytest.mark.parametrize("ratio", [0.5, 1.5, 4.0])
+def test_an_epoch_has_all_real_pairs_and_takes_none_again_before_all(ratio):
+    examples, taken = mixed_by_epoch(REAL, SYNTHETIC, ratio, seed=1), []
+    for epoch in range(9):
         found = examples(epoch)
         assert found[: len(REAL)] == REAL
         assert len(found) == len(REAL) + round(ratio * len(REAL))
-
-
-@pytest.mark.parametrize("ratio", [0.5, 1.5, 4.0])
-def test_none_is_taken_again_before_all_have_been_taken(ratio):
-    examples = mixed_by_epoch(REAL, SYNTHETIC, ratio, seed=1)
-    taken = list(chain.from_iterable(examples(epoch)[len(REAL) :] for epoch in range(9)))
+        taken += found[len(REAL) :]
     for last in range(1, len(taken) + 1):
         counts = Counter(example.source[0] for example in taken[:last])
         counts.update({100 + i: 0 for i in range(10)})
@@ -41,6 +35,8 @@ def test_none_is_taken_again_before_all_have_been_taken(ratio):
 def test_an_epoch_depends_on_seed_and_epoch_alone():
     first, again, other = (mixed_by_epoch(REAL, SYNTHETIC, 1, seed=s) for s in (1, 1, 2))
     assert first(3) == again(3) != other(3)
+    below = mixed_by_epoch(REAL, SYNTHETIC, 1, seed=-2)(3)
+    assert len(below) == len(first(3)) and below not in (first(3), other(3))
     assert first(0)[len(REAL) :] != first(1)[len(REAL) :]
 
 
@@ -67,20 +63,20 @@ def test_both_directions_double_what_is_trained_and_validated_on_alone():
     found = in_both_directions(corpus)
     assert found.train == [one, one.reversed()] and found.validation == [two, two.reversed()]
     assert found.test == [two] and not found.synthetic
+    made = Pair("<bt> eine Katze", "a cat")  # what a machine wrote is not turned round
+    assert in_both_directions(replace(corpus, synthetic=[made])).synthetic == [made]
 
 
 CORPUS = Corpus("own", "de", "en", train=[Pair("a b", "b a")] * 9, validation=[Pair("b", "a")])
 
 
-@pytest.mark.parametrize(
-    ("pairs", "ratio"), [([Pair("b", "c")], 1.0), ([Pair("c", "d")], 0.05)], ids=["leak", "ratio"]
-)
-def test_synthetic_pairs_of_which_none_would_be_read_are_refused(pairs, ratio):
-    recipe = CourseRecipe(synthetic=["pairs.tsv"], synthetic_ratio=ratio)
-    corpus, codecs = with_synthetic(CORPUS, pairs), build_codecs(CORPUS, "whitespace")
-    training, _ = encode_pairs(corpus.train, *codecs)
-    with pytest.raises(ValueError, match="would take none of"):
-        recipe.mix(Material(Settings(), corpus, codecs, training, ()), print)
+def test_synthetic_pairs_of_which_none_would_be_read_are_refused():
+    for pairs, ratio in (([Pair("b", "c")], 1.0), ([Pair("c", "d")], 0.05)):  # a leak; too few
+        recipe = CourseRecipe(synthetic=["pairs.tsv"], synthetic_ratio=ratio)
+        corpus, codecs = with_synthetic(CORPUS, pairs), build_codecs(CORPUS, "whitespace")
+        training, _ = encode_pairs(corpus.train, *codecs)
+        with pytest.raises(ValueError, match="would take none of"):
+            recipe.mix(Material(Settings(), corpus, codecs, training, ()), print)
 
 
 def test_published_vocabularies_cannot_be_read_both_ways(tmp_path):
@@ -90,15 +86,3 @@ def test_published_vocabularies_cannot_be_read_both_ways(tmp_path):
     with pytest.raises(ValueError, match="both_directions: the vocabularies"):
         train(tmp_path / "run", settings, corpus=published)
     assert not (tmp_path / "run").exists()
-
-
-def test_a_negative_seed_is_a_seed():
-    orders = [mixed_by_epoch(REAL, SYNTHETIC, 1.0, seed=seed)(0) for seed in (-1, -2, 1)]
-    assert all(len(order) == 2 * len(REAL) for order in orders)
-    assert orders[0] != orders[1] != orders[2]
-
-
-def test_what_a_machine_wrote_is_not_said_in_the_other_direction():
-    one, made = Pair("ein Hund", "a dog"), Pair("<bt> eine Katze", "a cat")
-    corpus = Corpus("own-de-en", "de", "en", train=[one], synthetic=[made])
-    assert in_both_directions(corpus).synthetic == [made]

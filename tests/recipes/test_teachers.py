@@ -5,36 +5,12 @@ import shutil
 
 import pytest
 
-from nmtlib.data.corpora import load_corpus
 from nmtlib.experiment import train
 from nmtlib.presets import load_settings
 from nmtlib.run import Run
-from nmtlib.settings import Settings
 from nmtlib.training.checkpoint import load_model, read_checkpoint, save_checkpoint
 
-SMALL = {"d_model": 16, "n_heads": 2, "d_ff": 16, "n_encoder_layers": 1, "n_decoder_layers": 1}
 BOTH = {"recipe": {"name": "course", "both_directions": True}}
-
-
-@pytest.fixture(scope="module")
-def settings(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("corpus")
-    pairs = load_corpus("toy-de-en").train[:60]
-    for name, part in (("train", pairs[:50]), ("other", pairs[20:]), ("validation", pairs[50:])):
-        lines = [f"{pair.source}\t{pair.target}\n" for pair in part]
-        (folder / f"{name}.tsv").write_text("".join(lines), "utf-8")
-    corpus = {split: [str(folder / f"{split}.tsv")] for split in ("train", "validation")}
-    corpus |= {"source_language": "de", "target_language": "en"}
-    training = {"epochs": 1, "max_tokens": 256, "learning_rate": 1e-2, "warmup": 2}
-    sections = {"corpus": corpus, "model": SMALL, "training": training}
-    return Settings.from_dict({**sections, "tokenizer": {"size": 200}})
-
-
-@pytest.fixture(scope="module")
-def first(settings, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("runs") / "first"
-    train(folder, settings, report=quiet)
-    return Run(folder)
 
 
 def quiet(line):
@@ -83,21 +59,16 @@ def test_a_resume_wants_the_teachers_as_they_were(settings, first, tmp_path):
         train(tmp_path / "run", resume=True, report=quiet)
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
+def test_a_teacher_that_does_not_fit_is_refused_and_nothing_is_left(settings, first, tmp_path):
+    for change, message in (
         ({"tokenizer.size": 150}, "first has other vocabularies than this run"),
         ({"source_language": "en", "target_language": "de"}, "translates de-en, but this .* en-de"),
         ({"model.max_length": 512}, "at most 256 tokens; set .* to that, not to 512"),
-        ({"recipe.teachers": ["no-such-run"]}, "recipe.teachers: no-such-run is not a run folder"),
-    ],
-)
-def test_a_teacher_that_does_not_fit_is_refused_and_nothing_is_left(
-    settings, first, tmp_path, change, message
-):
-    with pytest.raises((ValueError, FileNotFoundError), match=message):
-        train(tmp_path / "run", taught_by(settings, first.folder, **change), report=quiet)
-    assert not (tmp_path / "run").exists()
+        ({"recipe.teachers": ["no-such"]}, "recipe.teachers: no-such is not a run folder"),
+    ):
+        with pytest.raises((ValueError, FileNotFoundError), match=message):
+            train(tmp_path / "run", taught_by(settings, first.folder, **change), report=quiet)
+        assert not (tmp_path / "run").exists()
 
 
 def test_who_is_not_trained_to_its_end_cannot_teach(settings, first, tmp_path):
