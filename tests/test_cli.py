@@ -704,16 +704,6 @@ def test_the_core_alone_has_its_own_commands(preset, run, tmp_path, capsys):
         core.main(["evaluate", str(run), "--moses"])
 
 
-def test_the_module_is_the_command(tmp_path):
-    command, how = [sys.executable, "-m", "nmtcourse"], {"capture_output": True, "text": True}
-    good = subprocess.run([*command, "summary"], cwd=tmp_path, **how)
-    assert (good.returncode, good.stderr) == (0, "")
-    assert [line.split()[0] for line in good.stdout.splitlines()] == ["preset", *presets()]
-    bad = subprocess.run([*command, "evaluate", "missing"], cwd=tmp_path, **how)
-    assert (bad.returncode, bad.stdout, bad.stderr.count("\n")) == (1, "", 1)
-    assert bad.stderr.startswith("nmtlib: missing is not a run folder")
-
-
 def test_the_debug_switch_shows_where_an_error_was_raised(call, monkeypatch):
     monkeypatch.setenv("NMTLIB_DEBUG", "1")
     status, _, error = call("train", "nonsense")

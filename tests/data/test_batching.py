@@ -33,7 +33,7 @@ def test_source_ends_with_eos_and_the_target_is_shifted_once():
     assert batch.labels.tolist() == [[9, 10, 11, EOS], [9, EOS, PAD, PAD]]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(examples, st.integers(30, 200), st.one_of(st.none(), st.integers(0, 5)))
 def test_every_sentence_stands_in_one_batch_within_the_budget(examples, max_tokens, seed):
     batches = token_batches(examples, max_tokens, seed=seed)
@@ -43,7 +43,7 @@ def test_every_sentence_stands_in_one_batch_within_the_budget(examples, max_toke
         assert max(batch.source.numel(), batch.target.numel()) <= max_tokens
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(examples, st.integers(0, 5))
 def test_the_order_depends_on_the_seed_alone_and_so_does_not_the_number_of_batches(examples, seed):
     assert token_batches(examples, 60, seed=seed) == token_batches(examples, 60, seed=seed)
@@ -59,17 +59,9 @@ def test_another_seed_gives_other_batches_in_another_order():
     assert lengths != sorted(lengths), "batches must not run from short to long while training"
 
 
-def test_without_a_seed_batches_run_from_short_to_long():
-    mixed = [Example([4] * n, [5] * n) for n in (9, 2, 30, 4)]
-    assert token_batches(mixed, 30) == [[1, 3, 0], [2]]
-
-
 def test_a_sentence_beyond_the_budget_is_refused_and_not_dropped():
     with pytest.raises(ValueError, match="sentence 1 has 31 tokens, more than max_tokens = 30"):
         token_batches([Example([4], [5]), Example([4] * 31, [5])], 30)
-
-
-def test_nothing_to_collate_is_refused():
     with pytest.raises(ValueError, match="at least one example"):
         collate([])
 
@@ -93,7 +85,7 @@ def one_by_one(examples, max_tokens, seed):
     return [batches[i] for i in torch.randperm(len(batches), generator=generator).tolist()]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(examples, st.integers(30, 200), st.one_of(st.none(), st.integers(0, 5)))
 def test_planning_from_lengths_makes_the_batches_that_sentence_by_sentence_makes(
     examples, max_tokens, seed

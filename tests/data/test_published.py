@@ -48,30 +48,16 @@ def cmn(tmp_path):
 
 def test_multi30k_is_raw_text_in_its_published_splits(multi30k):
     corpus = MULTI30K.read(multi30k)
-    assert (corpus.name, corpus.source_language, corpus.target_language) == (
-        "multi30k-de-en",
-        "de",
-        "en",
-    )
+    assert (corpus.name, corpus.target_language) == ("multi30k-de-en", "en")
     # Neither lower-cased nor tokenized; only the blanks around a line go.
     assert corpus.train == [Pair("Ein Hundde", "Ein Hunden"), Pair("Zwei, dreide", "Zwei, dreien")]
     assert corpus.validation == [Pair("VAL", "VAL")] and corpus.test == [Pair("Test", "Test")]
     assert corpus.vocabularies is None
 
 
-def test_sides_of_unequal_length_are_refused(multi30k):
-    (multi30k / "train.en.gz").write_bytes(gzip.compress(b"one\n"))
-    with pytest.raises(ValueError, match="line 2: .*train.en.gz has ended"):
-        MULTI30K.read(multi30k)
-
-
 def test_cmn_keeps_its_subword_marks_and_brings_its_vocabularies(cmn):
     corpus = CMN.read(cmn)
-    assert (corpus.name, corpus.source_language, corpus.target_language) == (
-        "cmn-en-zh",
-        "en",
-        "zh",
-    )
+    assert (corpus.name, corpus.target_language) == ("cmn-en-zh", "zh")
     assert corpus.train == [Pair("re@@ sted .", "他 。"), Pair("hi", "好")]
     english, chinese = map(Vocab, corpus.vocabularies)
     # The tables' own numbers, in whatever order the file lists them.
@@ -79,9 +65,8 @@ def test_cmn_keeps_its_subword_marks_and_brings_its_vocabularies(cmn):
     assert chinese.encode("好 他".split()) == [4, 6]
 
 
-@pytest.mark.parametrize("side", ["en", "cn"])
-def test_a_vocabulary_without_the_specials_in_front_is_refused(cmn, side):
-    write_table(cmn, side, {token: 4 - number for token, number in table("hi").items()})
+def test_a_vocabulary_without_the_specials_in_front_is_refused(cmn):
+    write_table(cmn, "cn", {token: 4 - number for token, number in table("hi").items()})
     with pytest.raises(ValueError, match="a vocabulary starts with"):
         CMN.read(cmn)
 

@@ -137,26 +137,6 @@ def test_a_file_that_the_server_lacks_is_told(server, tmp_path):
     assert names(tmp_path / "own") == []
 
 
-def test_a_silent_server_is_given_up(server, tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "TIMEOUT", 0.1)
-    monkeypatch.setattr(module, "RETRIES", 0)
-    server.reset(delay=0.6)
-    with pytest.raises(FileNotFoundError, match="[Tt]imed out"):
-        one_file(server).fetch(tmp_path)
-    assert names(tmp_path / "own") == []
-
-
-def test_without_a_server_the_error_says_what_to_do(server, tmp_path):
-    with Server() as closed:
-        source = one_file(closed)  # its port is free again once it is closed
-    path = tmp_path / "own" / "file.gz"
-    with pytest.raises(FileNotFoundError, match="refused") as caught:
-        source.fetch(tmp_path)
-    assert f"Get {closed.home}/file.gz and save it as {path}" in str(caught.value)
-    assert "NMTLIB_DATA to a folder that holds own/file.gz" in str(caught.value)
-    assert names(tmp_path / "own") == []
-
-
 @pytest.fixture
 def closed():
     """The address of a server that has gone."""
@@ -168,18 +148,22 @@ def test_the_second_address_is_asked_when_the_first_fails(server, tmp_path, clos
     source = one_file(server, home=closed, mirror=f"{server.home}/mirror")
     assert (source.fetch(tmp_path) / "file.gz").read_bytes() == BODY
     assert server.paths == ["/mirror/file.gz"] and names(tmp_path / "own") == ["file.gz"]
+    one_file(server, mirror=closed).fetch(tmp_path / "other")  # not asked where the first answers
+    assert server.paths == ["/mirror/file.gz", "/file.gz"]
 
 
-def test_the_second_address_is_not_asked_when_the_first_answers(server, tmp_path, closed):
-    one_file(server, mirror=closed).fetch(tmp_path)
-    assert server.paths == ["/file.gz"]
-
-
-def test_where_both_addresses_fail_both_are_named(server, tmp_path, closed):
-    server.reset(statuses=[404] * 9)
-    with pytest.raises(FileNotFoundError, match="404 Client Error.*refused") as caught:
+def test_where_both_addresses_fail_both_are_named_and_what_to_do(
+    server, tmp_path, closed, monkeypatch
+):
+    monkeypatch.setattr(module, "TIMEOUT", 0.1)
+    monkeypatch.setattr(module, "RETRIES", 0)
+    server.reset(delay=0.6)
+    with pytest.raises(FileNotFoundError, match="[Tt]imed out.*refused") as caught:
         one_file(server, mirror=f"{closed}/mirror").fetch(tmp_path)
-    assert f"Get {server.home}/file.gz or {closed}/mirror/file.gz and save" in str(caught.value)
+    path = tmp_path / "own" / "file.gz"
+    addresses = f"Get {server.home}/file.gz or {closed}/mirror/file.gz"
+    assert f"{addresses} and save it as {path}" in str(caught.value)
+    assert "NMTLIB_DATA to a folder that holds own/file.gz" in str(caught.value)
     assert names(tmp_path / "own") == []
 
 
@@ -232,18 +216,16 @@ def test_runs_at_the_same_time_do_not_disturb_each_other(server, tmp_path):
     assert names(tmp_path / "own") == ["file.gz"]
 
 
-@pytest.mark.parametrize("terminal", [True, False])
-def test_a_download_is_silent_except_for_a_bar_on_a_terminal(
-    server, tmp_path, capsys, monkeypatch, terminal
-):
+def test_a_download_is_silent_except_for_a_bar_on_a_terminal(server, tmp_path, capsys, monkeypatch):
     logger, logged = pooch.get_logger(), io.StringIO()
     logger.setLevel("INFO")  # as it is at first
     monkeypatch.setattr(logger.handlers[0], "stream", logged)
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
-    one_file(server).fetch(tmp_path)
-    shown = capsys.readouterr()
-    assert ("307k" in shown.err) is terminal and not shown.out and not logged.getvalue()
-    assert terminal or not shown.err
+    for terminal in (True, False):
+        monkeypatch.setattr(sys.stderr, "isatty", lambda terminal=terminal: terminal)
+        one_file(server).fetch(tmp_path / str(terminal))
+        shown = capsys.readouterr()
+        assert ("307k" in shown.err) is terminal and not shown.out and not logged.getvalue()
+        assert terminal or not shown.err
 
 
 def test_the_environment_variable_names_the_cache(monkeypatch, tmp_path):

@@ -31,7 +31,7 @@ def all_paths(query, key, value, mask=None):
 shapes = st.tuples(*(st.integers(1, most) for most in (3, 3, 6, 6)), st.sampled_from([2, 8]))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(shape=shapes, seed=st.integers(0, 1000), share=st.floats(0.2, 1.0))
 def test_all_paths_equal_torch_whatever_the_shapes_and_masks(shape, seed, share):
     query, key, value = tensors(*shape, seed=seed)
@@ -61,13 +61,6 @@ def test_scores_are_divided_by_the_root_of_the_head_size():
     query, key, value = tensors(size=16)
     _, weights = attend(query, key, value, return_weights=True)
     assert torch.allclose(weights, (query @ key.transpose(-2, -1) / math.sqrt(16)).softmax(-1))
-
-
-def test_the_order_of_the_keys_does_not_matter():
-    query, key, value = tensors()
-    order = torch.tensor([3, 0, 4, 1, 2])
-    shuffled = attend(query, key[..., order, :], value[..., order, :])
-    assert torch.allclose(shuffled, attend(query, key, value))
 
 
 def test_a_mask_that_is_not_bool_is_refused():
@@ -148,17 +141,6 @@ def test_nested_recordings_each_get_all_that_happens_while_they_last():
     assert not ours.weight_hooks
 
 
-def test_a_recording_may_end_before_the_one_inside_it():
-    ours, _ = multi_head()
-    x = torch.randn(1, 2, 16).double()
-    outer, inner = record_attention(ours), record_attention(ours)
-    first, second = outer.__enter__(), inner.__enter__()
-    outer.__exit__(None, None, None)
-    ours(x, x, x)
-    inner.__exit__(None, None, None)
-    assert (len(first[""]), len(second[""])) == (0, 1)
-
-
 def test_recording_shows_what_a_subclass_weighs():
     class Sharper(MultiHeadAttention):
         def weighted_values(self, query, keys, values, mask):
@@ -185,14 +167,11 @@ def test_without_hooks_no_weights_are_worked_out(monkeypatch):
     assert len(calls) == 1
 
 
-def test_recording_ends_even_where_the_block_fails():
+def test_a_model_without_attention_and_a_size_that_does_not_divide_are_refused():
     ours, _ = multi_head()
     with pytest.raises(RuntimeError, match="inside"), record_attention(ours):
         raise RuntimeError("inside")
-    assert not ours.weight_hooks
-
-
-def test_a_model_without_attention_and_a_size_that_does_not_divide_are_refused():
+    assert not ours.weight_hooks, "a recording ends even where the block fails"
     with pytest.raises(ValueError, match="Linear holds no MultiHeadAttention"):
         record_attention(nn.Linear(2, 2)).__enter__()
     with pytest.raises(ValueError, match="multiple of n_heads .4., not 10"):

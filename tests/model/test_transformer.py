@@ -11,7 +11,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from nmtlib.model.attention import MultiHeadAttention, padding_mask, record_attention, target_mask
+from nmtlib.model.attention import MultiHeadAttention, padding_mask, record_attention
 from nmtlib.model.layers import DecoderState
 from nmtlib.model.transformer import Transformer, TransformerConfig
 
@@ -100,7 +100,7 @@ def test_a_tied_tensor_is_one_tensor_and_counted_once(tied, saved):
 
 
 @pytest.mark.parametrize("training", [True, False])
-def test_a_future_token_changes_nothing_before_it(training):
+def test_a_future_token_and_more_padding_change_nothing(training):
     model = make(dropout=0.0).train(training)
     source, target = batch()
     changed = target.clone()
@@ -108,23 +108,11 @@ def test_a_future_token_changes_nothing_before_it(training):
     before, after = model(source, target), model(source, changed)
     assert torch.equal(before[0, :2], after[0, :2])
     assert not torch.allclose(before[0, 2], after[0, 2])
-
-
-@pytest.mark.parametrize("training", [True, False])
-def test_more_padding_changes_nothing(training):
-    model = make(dropout=0.0).train(training)
-    source, target = batch()
     wider = model(F.pad(source, (0, 3)), F.pad(target, (0, 2)))[:, :4]
     real = target != 0
-    assert torch.allclose(model(source, target)[real], wider[real], atol=1e-12)
-
-
-def test_a_sentence_alone_gets_the_logits_that_it_gets_in_a_batch():
-    model = make()
-    source, target = batch()
-    together = model(source, target)
+    assert torch.allclose(before[real], wider[real], atol=1e-12)
     alone = model(source[1:2, :3], target[1:2, :2])
-    assert torch.allclose(together[1:2, :2], alone, atol=1e-12)
+    assert torch.allclose(before[1:2, :2], alone, atol=1e-12)
 
 
 @pytest.mark.parametrize("norm", ["pre", "post"])
@@ -170,20 +158,19 @@ def test_the_cache_follows_the_hypotheses_that_are_kept():
 
 
 @pytest.mark.parametrize("embedding_init", ["xavier", "normal"])
-@pytest.mark.parametrize("tied", ["none", "all"])
 @pytest.mark.parametrize("norm", ["pre", "post"])
-def test_the_first_loss_is_about_that_of_an_even_guess(tied, norm, embedding_init):
-    torch.manual_seed(1)
-    vocab = 4000
-    sizes = {"d_model": 128, "n_heads": 4, "n_encoder_layers": 2, "n_decoder_layers": 2}
-    config = TransformerConfig(vocab, vocab, **sizes, d_ff=256, norm=norm, tied=tied)
-    config = dataclasses.replace(config, embedding_init=embedding_init)
-    model = Transformer(config).eval()
-    source, target = torch.randint(4, vocab, (2, 16, 12)).unbind()
-    with torch.no_grad():
-        loss = F.cross_entropy(model(source, target[:, :-1]).flatten(0, 1), target[:, 1:].flatten())
-    size_one = tied == "all" and embedding_init == "normal"  # costs half of the logits' variance
-    assert abs(loss - math.log(vocab) - size_one / 2) < 0.02 * math.log(vocab)
+def test_the_first_loss_is_about_that_of_an_even_guess(norm, embedding_init):
+    vocab, sizes = 4000, {"d_model": 128, "n_heads": 4, "n_encoder_layers": 2, "d_ff": 256}
+    for tied in ("none", "all"):
+        torch.manual_seed(1)
+        config = TransformerConfig(vocab, vocab, **sizes, n_decoder_layers=2, norm=norm, tied=tied)
+        model = Transformer(dataclasses.replace(config, embedding_init=embedding_init)).eval()
+        source, target = torch.randint(4, vocab, (2, 16, 12)).unbind()
+        with torch.no_grad():
+            logits = model(source, target[:, :-1])
+        loss = F.cross_entropy(logits.flatten(0, 1), target[:, 1:].flatten())
+        size_one = tied == "all" and embedding_init == "normal"  # half of the logits' variance
+        assert abs(loss - math.log(vocab) - size_one / 2) < 0.02 * math.log(vocab)
 
 
 @pytest.mark.parametrize("vocab", [50, 5000])
@@ -216,12 +203,6 @@ def test_every_parameter_gets_a_gradient_and_the_pad_row_none_through_the_lookup
     assert not model.source_embedding.weight.grad[0].any()
 
 
-def test_layers_share_no_weights():
-    model = make()
-    pointers = [p.data_ptr() for p in model.parameters()]
-    assert len(set(pointers)) == len(pointers)
-
-
 def test_the_computable_position_table_is_not_saved_but_follows_the_model():
     model = make()
     assert not [name for name in model.state_dict() if "table" in name]
@@ -229,26 +210,18 @@ def test_the_computable_position_table_is_not_saved_but_follows_the_model():
     assert "source_positions.table" in dict(make(positions="learned").named_parameters())
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
+def test_a_configuration_that_cannot_be_is_refused():
+    for change, message in (
         ({"d_model": 18}, "multiple of n_heads"),
         ({"d_model": 0}, "d_model must be at least 1"),
         ({"n_encoder_layers": 1001}, "n_encoder_layers must be at least 1, at most 1,000"),
-        ({"d_ff": 10**12}, "d_ff must be at least 1, at most 65,536"),
         ({"target_vocab_size": -1}, "target_vocab_size must be at least 0"),
         ({"dropout": 1.0}, "dropout must be a probability"),
-        ({"norm": "middle"}, "norm must be one of"),
-        ({"positions": "none"}, "positions must be one of"),
-        ({"tied": "both"}, "tied must be one of"),
         ({"tied": "all"}, "needs one joint vocabulary"),
-        ({"embedding_init": "zero"}, "embedding_init must be one of"),
-        ({"linear_init": "zero"}, "linear_init must be one of"),
-    ],
-)
-def test_a_configuration_that_cannot_be_is_refused(change, message):
-    with pytest.raises(ValueError, match=message):
-        dataclasses.replace(SMALL, **change)
+        *(({n: "x"}, n) for n in ("norm", "positions", "tied", "embedding_init", "linear_init")),
+    ):
+        with pytest.raises(ValueError, match=message):
+            dataclasses.replace(SMALL, **change)
 
 
 def test_ids_outside_the_vocabulary_and_sentences_beyond_the_table_are_refused():
@@ -258,12 +231,6 @@ def test_ids_outside_the_vocabulary_and_sentences_beyond_the_table_are_refused()
         model(source.where(source != 9, 13), target)
     with pytest.raises(ValueError, match="longer than the position table of 20"):
         model(torch.full((1, 21), 4), target[:1])
-
-
-def test_masks_of_a_batch_broadcast_over_heads_and_queries():
-    source, target = batch()
-    assert padding_mask(source).shape == (3, 1, 1, 5)
-    assert target_mask(target).shape == (3, 1, 4, 4)
 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.3])
