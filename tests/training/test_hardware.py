@@ -22,16 +22,14 @@ XEON = {"cpu_name": "Intel Xeon", "avx512_bf16": True, "amx_bf16": True}
 ARM = {"cpu_name": "Neoverse", "bf16": True}
 
 
-@pytest.mark.parametrize(
-    ("has", "quick"),
-    [(EPYC, True), (XEON, True), (XEON | {"amx_bf16": False}, False), (ARM, False)],
-)
-def test_the_processor_decides_the_precision_and_no_clock(has, quick, monkeypatch):
-    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: has, raising=False)
+def test_the_processor_decides_the_precision_and_no_clock(monkeypatch):
     for clock in ("perf_counter", "monotonic", "time", "process_time"):
         monkeypatch.setattr(time, clock, lambda: pytest.fail("a stopwatch"))
-    assert choose_precision(CPU) == (torch.bfloat16 if quick else torch.float32)
-    assert choose_precision(CPU, "fp32") == torch.float32
+    plain_xeon = XEON | {"amx_bf16": False}
+    for has, quick in ((EPYC, True), (XEON, True), (plain_xeon, False), (ARM, False)):
+        monkeypatch.setattr(torch.cpu, "get_capabilities", lambda has=has: has, raising=False)
+        assert choose_precision(CPU) == (torch.bfloat16 if quick else torch.float32)
+        assert choose_precision(CPU, "fp32") == torch.float32
 
 
 def test_a_gpu_decides_by_its_own_kind(monkeypatch):
@@ -46,14 +44,9 @@ def test_an_absent_or_unknown_device_is_refused():
         assert choose_device() == CPU
         with pytest.raises(ValueError, match="device 'cuda' cannot be used here"):
             choose_device("cuda")
-
-
-@pytest.mark.parametrize("name", ["mps", "meta"])
-def test_a_device_of_a_kind_that_cannot_train_is_refused_by_name(name):
-    with pytest.raises(
-        ValueError, match=f"device '{name}' cannot be used here: nmtlib runs on cpu and cuda"
-    ):
-        choose_device(name)
+    for name in ("mps", "meta"):
+        with pytest.raises(ValueError, match=f"'{name}' cannot be used here: nmtlib runs on cpu"):
+            choose_device(name)
 
 
 def test_each_process_of_a_machine_takes_its_own_gpu_before_it_uses_one(monkeypatch):

@@ -31,23 +31,17 @@ def test_cosine_rises_to_its_peak_and_ends_close_to_zero(warmup, more):
         assert rates[-1] < 0.001 * 0.5 * 2.5
 
 
-@pytest.mark.parametrize(
-    "rate",
-    [
+def test_updates_count_from_one_and_the_first_rate_is_not_zero():
+    for rate in (
         lambda s, w: noam_rate(s, 64, w),
         lambda s, w: inverse_sqrt_rate(s, 1.0, w),
         lambda s, w: cosine_rate(s, 1.0, w, 50),
-    ],
-)
-def test_updates_count_from_one_and_the_first_rate_is_not_zero(rate):
-    assert rate(1, 10) > 0
-    with pytest.raises(ValueError, match="count from 1"):
-        rate(0, 10)
-    with pytest.raises(ValueError, match="warmup"):
-        rate(1, 0)
-
-
-def test_a_cosine_shorter_than_its_warm_up_is_refused():
+    ):
+        assert rate(1, 10) > 0
+        with pytest.raises(ValueError, match="count from 1"):
+            rate(0, 10)
+        with pytest.raises(ValueError, match="warmup"):
+            rate(1, 0)
     with pytest.raises(ValueError, match="warm-up of 10 updates, not 5"):
         cosine_rate(1, 1.0, 10, 5)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import shutil
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 import pytest
 import torch
@@ -18,8 +18,7 @@ from nmtlib.model.transformer import Transformer, TransformerConfig
 from nmtlib.settings import Settings, TrainingSettings
 from nmtlib.specials import SPECIALS
 from nmtlib.training import hardware
-from nmtlib.training.checkpoint import StateNotes, read_checkpoint, read_notes, save_checkpoint
-from nmtlib.training.history import Progress
+from nmtlib.training.checkpoint import read_checkpoint, save_checkpoint
 from nmtlib.training.trainer import Recipe, Trainer
 
 LAYERS = {"n_encoder_layers": 1, "n_decoder_layers": 1}
@@ -113,11 +112,6 @@ def test_an_identity_changes_with_what_is_learned_and_not_with_where():
     both = [identity_of(replace(start, training=e, validation=())) for e in (moved, split)]
     assert both[0] != both[1]
     assert changed(codecs=(codec, other)) == ["target.json"]
-
-
-def test_an_empty_progress_makes_a_round_trip():
-    notes = {"progress": asdict(Progress()), "precision": "float32", "threads": 1}
-    assert read_notes("file", notes, StateNotes).progress == Progress()
 
 
 def test_a_training_goes_on_in_the_precision_that_was_found_for_it(tmp_path, monkeypatch):

@@ -86,17 +86,11 @@ def test_a_run_learns_and_leaves_everything_behind(tmp_path):
     chosen, kept = (weights_notes(tmp_path / f"{n}.safetensors") for n in ("best", "model"))
     assert chosen.weights == f"epoch {best.epoch}"
     assert kept.validation_nll <= best.validation_nll
+    found = trainer.totals_of(load_model(tmp_path / "model.safetensors"), trainer.validation)
+    assert found.nll_per_token == pytest.approx(kept.validation_nll, abs=1e-6)
 
 
-def test_what_is_kept_is_what_validates_best(tmp_path):
-    trainer = make_trainer(tmp_path)
-    trainer.fit()
-    kept = tmp_path / "model.safetensors"
-    found = trainer.totals_of(load_model(kept), trainer.validation).nll_per_token
-    assert found == pytest.approx(read_checkpoint(kept)[2]["validation_nll"], abs=1e-6)
-
-
-@pytest.mark.parametrize("stop_after", [1, 4, 7, 11])
+@pytest.mark.parametrize("stop_after", [1, 7, 11])
 def test_a_stopped_run_resumes_bit_for_bit_within_an_epoch_too(tmp_path, stop_after, monkeypatch):
     whole = make_trainer(tmp_path / "whole")
     whole.fit()
@@ -182,18 +176,13 @@ def test_ctrl_c_ends_cleanly_and_loses_nothing(tmp_path):
 
 def test_a_time_limit_ends_cleanly(tmp_path, monkeypatch):
     monkeypatch.setattr("nmtlib.training.trainer.time.monotonic", itertools.count().__next__)
-    trainer = make_trainer(tmp_path, replace(SETTINGS, epochs=10_000))
+    trainer, said = make_trainer(tmp_path, replace(SETTINGS, epochs=10_000)), []
+    trainer.report = said.append
     trainer.fit(minutes=1)
     assert 0 < trainer.progress.epoch < 10_000
-    assert (tmp_path / "last.safetensors").is_file()
-
-
-def test_a_training_whose_epochs_are_single_updates_can_be_stopped(tmp_path):
-    trainer, said = make_trainer(tmp_path, replace(SETTINGS, epochs=10_000, accumulate=10_000)), []
-    trainer.report = said.append
-    trainer.fit(minutes=1e-9)
-    assert trainer.progress.epoch == trainer.progress.updates == 1
-    assert "stopped after epoch 1; --resume goes on from here" in said
+    assert (tmp_path / "last.safetensors").is_file() and any(
+        "--resume goes" in line for line in said
+    )
 
 
 def one_update(tmp_path, batches, **changes):
@@ -265,12 +254,6 @@ def test_the_caller_sees_every_saved_epoch_and_the_time_that_it_takes_does_not_c
     assert seen == [1, 2, 3] and 0 < trainer.progress.seconds < 60 < clock[0]
 
 
-def test_accumulated_epochs_make_fewer_updates(tmp_path):
-    trainer = make_trainer(tmp_path, replace(SETTINGS, epochs=1, accumulate=3))
-    trainer.fit()
-    assert trainer.progress.updates == -(-trainer.batches_per_epoch // 3)
-
-
 def test_patience_stops_early_and_keeps_the_best(tmp_path, monkeypatch):
     nlls = iter([3.0, 2.0, 2.5, 2.6, 1.0, 1.0])
     monkeypatch.setattr(Trainer, "validate", lambda self: Totals(9.0, next(nlls), 0.5, 1.0))
@@ -292,6 +275,7 @@ def test_the_learning_rate_follows_the_schedule_by_update(tmp_path):
     noam = replace(SETTINGS, schedule="noam", learning_rate=2.0, accumulate=2)
     trainer = make_trainer(tmp_path, noam)
     last = trainer.fit()[-1].updates
+    assert last == 3 * -(-trainer.batches_per_epoch // 2), "two batches make an update"
     expected = 2 * 16**-0.5 * min(last**-0.5, last * 5**-1.5)
     assert trainer.optimizer.param_groups[0]["lr"] == pytest.approx(expected)
 
@@ -308,19 +292,18 @@ def test_a_loss_that_is_not_finite_stops_the_run_and_spares_the_checkpoint(tmp_p
 
 
 def test_bfloat16_trains_and_leaves_float32_weights(tmp_path):
-    trainer = make_trainer(tmp_path, replace(SETTINGS, precision="bf16"))
+    settings = replace(SETTINGS, precision="bf16", checkpoint_activations=True)
+    trainer = make_trainer(tmp_path, settings)
+    assert trainer.model.checkpoint_activations
     history = trainer.fit()
     assert history[-1].train_nll < history[0].train_nll
     assert all(p.dtype == torch.float32 for p in trainer.model.parameters())
 
 
-@pytest.mark.parametrize(("train", "validation"), [([], copying(2)), (copying(2), [])])
-def test_nothing_to_train_on_is_refused(tmp_path, train, validation):
-    with pytest.raises(ValueError, match="training needs sentences"):
-        Trainer(Transformer(CONFIG), train, validation, SETTINGS, tmp_path)
-
-
-def test_a_model_without_training_state_cannot_be_resumed(tmp_path):
+def test_nothing_to_train_on_and_a_model_without_state_are_refused(tmp_path):
+    for sides in (([], copying(2)), (copying(2), [])):
+        with pytest.raises(ValueError, match="training needs sentences"):
+            Trainer(Transformer(CONFIG), *sides, SETTINGS, tmp_path)
     trainer = make_trainer(tmp_path)
     with pytest.raises(FileNotFoundError, match="no checkpoint at"):
         trainer.resume()
@@ -360,13 +343,13 @@ def test_a_new_training_never_touches_an_older_one(tmp_path):
     assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == before
 
 
-@pytest.mark.parametrize("name", ["last", "best", "model", "epoch-005", "history.csv"])
-def test_whatever_an_older_training_has_left_is_enough_to_refuse_a_new_one(tmp_path, name):
-    left = (tmp_path / name).with_suffix(".csv" if "." in name else ".safetensors")
-    left.write_bytes(b"weeks of work")
-    with pytest.raises((FileExistsError, ValueError), match="overwrit"):
-        make_trainer(tmp_path).fit()
-    assert [p.name for p in tmp_path.iterdir()] == [left.name]
+def test_whatever_an_older_training_has_left_is_enough_to_refuse_a_new_one(tmp_path):
+    for name in ("last.safetensors", "model.safetensors", "epoch-005.safetensors", "history.csv"):
+        (tmp_path / name).write_bytes(b"weeks of work")
+        with pytest.raises((FileExistsError, ValueError), match="overwrit"):
+            make_trainer(tmp_path).fit()
+        assert [p.name for p in tmp_path.iterdir()] == [name]
+        (tmp_path / name).unlink()
 
 
 def test_a_folder_that_is_not_there_is_made(tmp_path):
@@ -446,31 +429,19 @@ def test_only_epochs_of_this_training_are_averaged(tmp_path):
     assert [p.stem for p in trainer.epoch_files()] == ["epoch-001", "epoch-002", "epoch-003"]
 
 
-@pytest.mark.parametrize("schedule", ["inverse-sqrt", "cosine", "constant"])
-def test_a_run_that_diverges_says_so_also_where_its_perplexity_overflows(tmp_path, schedule):
-    rates = {"learning_rate": 1e3, "schedule": schedule, "warmup": 1}
+def test_a_run_that_diverges_says_so_also_where_its_perplexity_overflows(tmp_path):
+    rates = {"learning_rate": 1e3, "schedule": "constant", "warmup": 1}
     with pytest.raises(FloatingPointError, match="lower learning_rate"):
         make_trainer(tmp_path, replace(SETTINGS, **rates)).fit()
 
 
 def test_any_seed_trains(tmp_path):
     runs = []
-    for seed in (2**40, 2**40 + 1, 2**63 + 1, -3, 2**200 + 9):
+    for seed in (2**40, -3, 2**200 + 9):
         trainer = make_trainer(tmp_path / str(seed), replace(SETTINGS, seed=seed, epochs=1))
         trainer.fit()
         runs.append(weights(trainer))
     assert not any(same(runs[0], other) for other in runs[1:])
-
-
-def test_checkpointed_activations_change_no_weight(tmp_path):
-    runs = []
-    for flag in (False, True):
-        settings = replace(SETTINGS, checkpoint_activations=flag, accumulate=2)
-        trainer = make_trainer(tmp_path / str(flag), settings)
-        assert trainer.model.checkpoint_activations == flag
-        trainer.fit()
-        runs.append(weights(trainer))
-    assert all(torch.allclose(runs[0][name], runs[1][name], atol=1e-5) for name in runs[0])
 
 
 def test_every_batch_travels_to_the_device(tmp_path, monkeypatch):
@@ -479,14 +450,3 @@ def test_every_batch_travels_to_the_device(tmp_path, monkeypatch):
     trainer = make_trainer(tmp_path, replace(SETTINGS, epochs=1))
     trainer.fit()
     assert sent[: trainer.batches_per_epoch] == [trainer.device] * trainer.batches_per_epoch
-
-
-def test_one_process_asks_itself_whether_to_stop_and_not_its_device(tmp_path):
-    trainer = make_trainer(tmp_path)
-    trainer.processes.device = torch.device("meta")  # no number can be read from it
-    assert not trainer.must_stop()
-    trainer.deadline = 0.0
-    assert trainer.must_stop()
-    trainer.stop_asked.set()
-    trainer.deadline = math.inf
-    assert trainer.must_stop()
