@@ -13,7 +13,7 @@ from nmtcourse.main import main
 from nmtcourse.recipes.commands import add_others, name_of
 from nmtcourse.recipes.ensemble import Ensemble, load_ensemble
 from nmtlib.data.corpora import load_corpus
-from nmtlib.inference.search import beam_search, greedy_search
+from nmtlib.inference.search import greedy_search
 from nmtlib.inference.translator import Translator
 from nmtlib.model.transformer import Transformer, TransformerConfig
 from nmtlib.specials import BOS, EOS, PAD
@@ -57,28 +57,6 @@ def test_models_stay_in_evaluation_mode(three):
     together = Ensemble(three)
     greedy_search(together, SOURCE)
     assert not any(part.training for part in together.modules())
-
-
-def test_a_model_with_itself_says_what_it_says_alone(three):
-    alone, twice = three[1], Ensemble([three[1], three[1]])
-    assert greedy_search(twice, SOURCE) == greedy_search(alone, SOURCE)
-    found, expected = (
-        beam_search(twice, SOURCE, 4, n_best=4),
-        beam_search(alone, SOURCE, 4, n_best=4),
-    )
-    for ours, theirs in zip(found, expected, strict=True):
-        assert [h.ids for h in ours] == [h.ids for h in theirs]
-        assert [h.score for h in ours] == pytest.approx([h.score for h in theirs])
-
-
-def test_a_beam_search_scores_by_the_mean(three):
-    together = Ensemble(three)
-    for source, (best,) in zip(SOURCE, beam_search(together, SOURCE, 3), strict=True):
-        words = torch.tensor([[BOS, *best.ids, EOS]])
-        with torch.no_grad():
-            logp = together(source[source != PAD][None], words[:, :-1])
-        said = logp.gather(-1, words[:, 1:, None]).sum()
-        assert best.log_prob == pytest.approx(float(said), abs=1e-4)
 
 
 def test_it_is_as_long_as_the_shortest_and_as_large_as_all(three):

@@ -117,6 +117,7 @@ def test_the_captions_of_the_test_pictures_are_never_fetched():
     assert sorted(CAPTIONS.files) == sorted(f for files in CAPTIONS.texts.values() for f in files)
 
 
+@pytest.mark.nightly  # minutes; the rules are tested above
 @pytest.mark.slow
 @pytest.mark.skipif(
     not (os.environ.get("NMTLIB_DATA") and CAPTIONS.complete()),

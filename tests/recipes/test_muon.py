@@ -87,12 +87,6 @@ def test_muon_goes_equally_far_in_every_direction_of_a_matrix(name):
     assert (reached - reached.diag().diag()).abs().max() < 0.05 * scale
 
 
-def test_muon_steps_are_about_as_large_as_those_of_adam():
-    plain, muon = (steps_of(make(model := small_model()), model, count=20) for make in (adam, Muon))
-    for name in ("encoder.0.feed_forward.fc2.weight", "decoder.0.cross_attention.value.weight"):
-        assert 0.3 < muon[name].square().mean() / plain[name].square().mean() < 3
-
-
 def test_without_a_gradient_muon_moves_nothing():
     optimizer, before = Muon(model := small_model()), small_model().state_dict()
     for parameter in model.parameters():

@@ -1,7 +1,6 @@
 """What is looked up: the entries, the equations of the paper, and the commands that ask for it."""
 
 import json
-from dataclasses import replace
 
 import pytest
 import torch
@@ -12,7 +11,6 @@ from nmtcourse.recipes.ensemble import Ensemble
 from nmtcourse.recipes.neighbours import Datastore, NeighbourModel, with_neighbours
 from nmtlib.data.batching import make_example
 from nmtlib.data.corpora import load_corpus
-from nmtlib.inference.search import beam_search, greedy_search
 from nmtlib.inference.translator import Translator
 from nmtlib.model.transformer import Transformer, TransformerConfig
 from nmtlib.settings import CorpusSettings
@@ -91,16 +89,6 @@ def test_step_by_step_they_are_the_same(model, store, length):
     state.length = length
     steps = [looking.step(TARGET[:, place], state) for place in range(4)]
     torch.testing.assert_close(torch.stack(steps, dim=1), looking(SOURCE, TARGET))
-
-
-def test_what_was_never_learnt_is_recited(model, store):
-    recited = NeighbourModel(model, store, neighbours=1, weight=0.999)
-    for example in EXAMPLES:
-        words = example.target[1:-1]
-        source = torch.tensor([example.source])
-        assert greedy_search(model, source)[0] != words  # it does not know them by itself
-        assert greedy_search(recited, source)[0] == words
-        assert beam_search(recited, source, 3)[0][0].ids == words
 
 
 @pytest.mark.parametrize("entries, neighbours", [(5, 5), (64, 3), (100, 50), (1000, 7)])
@@ -189,15 +177,6 @@ def test_commands_look_up(run, tmp_path, capsys):
     ):
         assert main([*asked, *options]) == 1
         assert complaint in capsys.readouterr().err
-
-
-def test_where_no_training_text_is_at_hand(run):
-    translator = Translator.load(run)
-    files = {"train": ["train.tsv"], "validation": ["valid.tsv"]}
-    gone = CorpusSettings(source_language="de", target_language="en", **files)
-    translator.settings = replace(translator.settings, corpus=gone)
-    with pytest.raises(FileNotFoundError, match="train.tsv"):
-        with_neighbours(translator, 2)
 
 
 def test_what_makes_no_sense_is_refused_before_the_corpus_is_read(monkeypatch):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from case import SENTENCE, Case
 from damage import Change
-from readers import COMMANDS
 
 TRANSLATE = ("translate", "run", SENTENCE)
 EVALUATE = ("evaluate", "run")
@@ -19,24 +18,20 @@ SEARCH = [
     *(
         given("search", f"a beam of {beam}", *command, "--beam", beam, says="beam")
         for command in (TRANSLATE, EVALUATE)
-        for beam in ("0", "-1", "1000000000", "100000000000000000000")
+        for beam in ("0", "100000000000000000000")
     ),
     *(
         given("search", f"a beam of {beam}", *command, "--beam", beam, says="beam", status=2)
         for command in (TRANSLATE, EVALUATE)
-        for beam in ("five", "1.5", "", "nan", "1e3")
+        for beam in ("five", "1.5")
     ),
     *(
         given("search", f"a penalty of {penalty}", *EVALUATE, f"--length-penalty={penalty}")
-        for penalty in ("nan", "inf", "-inf", "1e308", "-1e308", "101")
-    ),
-    *(
-        given("search", f"a penalty of {p}", *EVALUATE, f"--length-penalty={p}", status=2)
-        for p in ("much", "", "0x10")
+        for penalty in ("nan", "101")
     ),
     *(
         given("search", f"the split {split!r}", *EVALUATE, "--split", split, says="split")
-        for split in ("challenge", "tset", "", "../test", "train ")
+        for split in ("challenge", "tset", "")
     ),
     given("search", "an output in a missing folder", *EVALUATE, "--output", "no/scores.json"),
     given("search", "an output that is a folder", *EVALUATE, "--output", "run"),
@@ -50,10 +45,7 @@ def fill(name: str) -> Change:
 
 
 EXPORTS = [
-    *(
-        given("export", f"the format {to!r}", *EXPORT, to, says="format")
-        for to in ("", "onyx", "pt", "../onnx", "safetensors ")
-    ),
+    *(given("export", f"the format {to!r}", *EXPORT, to, says="format") for to in ("", "onyx")),
     given("export", "no format", "export", "run", says="--to", status=2),
     given("export", "quantization without need", *EXPORT, "onnx", "--quantization", "int8"),
     given("export", "an unknown quantization", *EXPORT, "ctranslate2", "--quantization", "int3"),
@@ -64,7 +56,6 @@ EXPORTS = [
     ),
     given("export", "the run itself", "export", "run", "--to", "safetensors", "--out", "run"),
     given("export", "a file", "export", "run", "--to", "safetensors", "--out", "own.toml"),
-    given("export", "a folder in a file", "export", "run", "--to", "onnx", "--out", "own.toml/x"),
     given(
         "export", "a used default folder", "export", "run", "--to", "onnx", damage=fill("run/onnx")
     ),
@@ -74,64 +65,25 @@ TRAINING = [
     given("training", "no preset", "train", says="preset"),
     given("training", "an unknown preset", "train", "nonsense", says="the presets are"),
     given("training", "a misspelt preset", "train", "toy-de-em", says="did you mean toy-de-en"),
-    given("training", "an empty name", "train", "", says="preset"),
-    given("training", "a missing file", "train", "nowhere.toml", says="nowhere.toml"),
-    given("training", "a folder for a preset", "train", "run", says="preset"),
     given("training", "a folder with the ending .toml", "train", "x.toml", damage=fill("x.toml")),
-    given("training", "a corpus for a preset", "train", "train.tsv", says="preset"),
     given("training", "a path with NUL", "train", "a\0b.toml"),
-    given("training", "a finished run", "train", "own.toml", OUT, "run", says="not empty"),
     given("training", "a half run", "train", "own.toml", OUT, "half", says="not empty"),
     given("training", "a folder of other things", "train", "own.toml", OUT, ".", says="not empty"),
     given("training", "a file as folder", "train", "own.toml", OUT, "train.tsv"),
-    given("training", "a folder in a file", "train", "own.toml", OUT, "train.tsv/run"),
     given("training", "a name of 5,000 letters", "train", "own.toml", OUT, "x" * 5000),
     given("training", "an out with NUL", "train", "own.toml", OUT, "a\0b"),
-    given("training", "nothing to resume", "train", "own.toml", "--resume", says="no run"),
-    given("training", "resume alone", "train", "--resume", says="--out"),
-    given("training", "resume with other settings", *COMMANDS["resume"], "--set", "epochs=9"),
-    given(
-        "training",
-        "scores without a test split",
-        *("train", "own.toml", OUT, "new"),
-        "--evaluate",
-        "--set",
-        "corpus.test=[]",
-        says="test",
-    ),
-    *(
-        given(
-            "training",
-            f"{minutes} minutes",
-            "train",
-            "own.toml",
-            OUT,
-            "new",
-            f"--minutes={minutes}",
-            says="minutes must be",
-        )
-        for minutes in ("0", "-1", "nan", "-inf")
-    ),
     given("training", "minutes in words", "train", "own.toml", "--minutes", "five", status=2),
     given(
         "training",
         "endless minutes, which are fine",
-        "train",
-        "own.toml",
-        OUT,
-        "new",
-        "--minutes",
-        "inf",
+        *("train", "own.toml", OUT, "new", "--minutes", "inf"),
         status=0,
         makes=("new/*",),
     ),
     given(
         "training",
         "a folder of half files, which is fine",
-        "train",
-        "own.toml",
-        OUT,
-        "new",
+        *("train", "own.toml", OUT, "new"),
         status=0,
         files={"new/settings.json.0123abcd.part": b"{"},
         makes=("new/*",),
@@ -139,10 +91,7 @@ TRAINING = [
     given(
         "training",
         "a start that was killed, which is fine",
-        "train",
-        "own.toml",
-        OUT,
-        "new",
+        *("train", "own.toml", OUT, "new"),
         status=0,
         damage=lambda folder: (folder / "new").mkdir(),
         makes=("new/*",),
@@ -152,9 +101,7 @@ USAGE = [
     given("usage", "no command", says="nmtlib translate", status=0),
     given("usage", "an unknown command", "trian", status=2),
     given("usage", "an unknown option", "train", "own.toml", "--epochs", "5", status=2),
-    given("usage", "--set without a value", "train", "own.toml", "--set", status=2),
     given("usage", "two presets", "train", "own.toml", "own.toml", status=2),
-    given("usage", "evaluate nothing", "evaluate", status=2),
     given("usage", "translate nothing", "translate", says="nmtlib models"),
     given(
         "usage",
@@ -166,20 +113,11 @@ USAGE = [
         status=2,
     ),
     given("usage", "backtranslate no text", "backtranslate", "run", status=2),
-    given("usage", "explore nothing", "explore", status=2),
-    given("usage", "export nothing", "export", status=2),
-    given("usage", "data without an action", "data", status=2),
     given("usage", "data with an unknown action", "data", "lsit", status=2),
     given("usage", "data check of nothing", "data", "check", says="name"),
-    given("usage", "data fetch of nothing", "data", "fetch", says="name"),
     given("usage", "data list of a corpus", "data", "list", "toy-de-en", says="data check"),
-    given("usage", "data list with --out", "data", "list", "--out", "x", status=2),
-    given("usage", "an unknown corpus", "data", "check", "nonsense", says="corpora"),
     given("usage", "a misspelt corpus", "data", "check", "multi30k-de-em", says="did you mean"),
-    given("usage", "a corpus of one language twice", "data", "check", "toy-de-de", says="corpora"),
-    given("usage", "an empty corpus name", "data", "fetch", "", says="name"),
     given("usage", "a path as corpus name", "data", "fetch", "../../etc", says="corpora"),
-    given("usage", "summary of nonsense", "summary", "nonsense", says="presets"),
     given("usage", "summary of a file", "summary", "train.tsv", says="presets"),
     given("usage", "summary of a bad preset", "summary", "bad.toml", files={"bad.toml": b"x"}),
 ]

@@ -50,19 +50,14 @@ def each_split() -> list[Case]:
     for split in ("train", "validation", "test"):
         many = [
             ("empty", b"", "no sentences"),
-            ("a line break only", b"\n", ""),
             ("blank lines only", b"\n \n\t\n", ""),
             ("a column missing", with_line("no tab in here"), "line 5"),
             ("a column too many", with_line("a\tb\tc"), "line 5"),
             ("an empty source", with_line("\tthe dog"), "5"),
-            ("an empty target", with_line("der hund\t"), "5"),
             ("a target of white space", with_line("der hund\t \u3000"), "5"),
             ("not UTF-8", with_line("über\tover".encode("latin-1")), "line 5"),
-            ("not UTF-8 in line 1", with_line(b"\xff\xfea\tb", 1), "line 1"),
             ("half a character at the end", GOOD.encode() + b"a\tb\xc3", "line 9"),
-            ("a surrogate as UTF-8", with_line(b"\xed\xa0\x80\tb"), "line 5"),
             ("UTF-16", GOOD.encode("utf-16"), "UTF-8"),
-            ("a picture", b"\x89PNG\r\n\x1a\n" + bytes(range(256)), ""),
             ("gzip without the ending .gz", gzip.compress(GOOD.encode()), "UTF-8"),
         ]
         cases += [tsv(f"{split}: {g}", data, says, split=split) for g, data, says in many]
@@ -73,41 +68,30 @@ HUGE = with_line(f"{MEGABYTE}\tx")
 NUL = tsv("a NUL in line 5", with_line("der\0hund\tthe dog"), "", (0, 1))
 PAIRS = [
     two("more lines on one side", b"a\nb\nc\n", b"x\ny\n", "line"),
-    two("one side empty", b"a\nb\n", b"", "line"),
     two("both sides empty", b"", b"", "no sentences"),
     two("an empty line on one side", b"a\n\nc\n", b"x\ny\nz\n", "2"),
-    two("an empty line on both sides", b"a\n\nc\n", b"x\n\nz\n", "2"),
     two("Latin-1 on one side", "ä\nb\n".encode("latin-1"), b"x\ny\n", "line 1"),
-    two("a shifted line", b"a b\n" * 8, b"\n" + b"x y\n" * 8, "line 1"),
     two("no line break at the end, which is fine", b"a b\n" * 7 + b"a b", b"x y\n" * 8, "", 0),
 ]
 ZIPPED = [
     zipped("a .gz that is none", GOOD.encode(), "gzip"),
     zipped("half a .gz", gzip.compress(GOOD.encode())[:60], "gzip"),
-    zipped("an empty .gz", b"", ""),
-    zipped("a .gz with a wrong checksum", gzip.compress(GOOD.encode())[:-8] + bytes(8), "gzip"),
-    zipped("a .gz with rubbish behind it", gzip.compress(GOOD.encode()) + b"rubbish", "gzip"),
     zipped("a .gz of nothing", gzip.compress(b""), "no sentences"),
 ]
 SPECIAL = [
     tsv("a literal <EOS>", with_line("der <EOS> hund\tthe dog"), "<EOS>"),
-    tsv("a literal <PAD>", with_line("der hund\tthe <PAD>"), "<PAD>"),
     tsv("a literal <BOS> in validation", with_line("<BOS>\tthe"), "<BOS>", split="validation"),
     tsv("the mark ▁ for spaces, with BPE", with_line("der▁hund\tx"), "▁", files={"own.toml": BPE}),
     tsv("the mark ▁ with spaCy", with_line("der▁hund\tx"), "▁", files={"own.toml": SPACY}),
     tsv("▁ with words, which is fine", with_line("der▁hund\tx"), "", 0),
     tsv("<EOS> with BPE, which is fine", with_line("a <EOS>\tb"), "", 0, files={"own.toml": BPE}),
     tsv("a word of a megabyte", HUGE, "line 5"),
-    tsv("a megabyte in a word of BPE", HUGE, "line 5", files={"own.toml": BPE}),
     tsv("a word of 1,000 letters, which is fine", with_line("a" * 1000 + "\tx"), "", 0),
-    tsv("a word of 1,001 letters", with_line("a" * 1001 + "\tx"), "line 5"),
     tsv("a line of 200,000 words", with_line("a " * 200_000 + "\tx"), "left out", 0),
     tsv("a byte order mark, which is fine", b"\xef\xbb\xbf" + GOOD.encode(), "", 0),
-    tsv("Windows line ends, which are fine", GOOD.replace("\n", "\r\n"), "", 0),
     tsv("U+2028 in a sentence, which is fine", with_line("der\u2028hund\tthe dog"), "", 0),
     tsv("one pair, which is fine", "a b\tx y\n", "1 training pairs", 0),
     tsv("emoji and signs, which are fine", with_line("🙂 $\\frac{1}$ %s {}\t🙃 ${x}$"), "", 0),
-    tsv("letters from right to left", with_line("שלום עולם\tمرحبا"), "", 0),
     NUL,
 ]
 
@@ -124,35 +108,22 @@ LONG = b"hund " * 50
 STDIN = [
     stdin("nothing", b""),
     stdin("no line break at the end", WORDS, "\n", lines=0),
-    stdin("an empty line among others", WORDS + b"\n\n" + WORDS + b"\n", "\n\n"),
     stdin("empty lines only", b"\n\n\n", "\n\n\n"),
-    stdin("white space only", b" \t \n\xe3\x80\x80\n", "\n\n"),
     stdin("a byte order mark", b"\xef\xbb\xbf" + WORDS + b"\n", "\n", lines=0),
-    stdin("Windows line ends", WORDS + b"\r\n" + WORDS + b"\r\n", "\n", lines=0),
     stdin("a lone carriage return", WORDS + b"\r" + WORDS + b"\n"),
     stdin("U+2028 in a line", "der\u2028hund\n".encode()),
     stdin("not UTF-8", b"der hund\n\xff\xfe\n", "line 2", 1),
-    stdin("Latin-1", "der Hund läuft\n".encode("latin-1"), "line 1", 1),
     stdin("UTF-16", SENTENCE.encode("utf-16"), "line 1", 1),
-    stdin("half a character at the end", WORDS + b"\xc3", "line 1", 1),
-    stdin("a surrogate as UTF-8", b"\xed\xa0\x80\n", "line 1", 1),
-    stdin("an overlong NUL", b"\xc0\x80\n", "line 1", 1),
     stdin("a NUL", b"der\0hund\n", "line 1", 1),
-    stdin("NUL bytes only", b"\0" * 1000, "line 1", 1),
     stdin("a picture", b"\x89PNG\r\n\x1a\n" + bytes(range(256)), "line 1", 1, 4),
-    stdin("one too long line", LONG + b"\n", "line 1", 1),
     stdin("one too long line among good ones", WORDS + b"\n" + LONG + b"\n" + WORDS, "line 2", 1),
-    stdin("two too long lines", (LONG + b"\n" + WORDS + b"\n") * 2, "line 3", 1, 2),
     stdin("a too long line in the second thousand", (WORDS + b"\n") * 1500 + LONG, "line 1501", 1),
     stdin("a megabyte of words in a line", b"hund " * 200_000, "line 1", 1),
-    stdin("a megabyte in one word", b"ab" * 500_000, "line 1", 1),
     stdin("a literal <EOS>", b"der <EOS> hund\n", "line 1", 1),
     stdin("a literal <UNK>, which is a word", b"der <UNK> hund\n"),
     stdin("an unknown word", b"der elefant schl\xc3\xa4ft heute .\n"),
-    stdin("emoji", "🙂 🙃\n".encode()),
     stdin("terminal escapes", b"\x1b[31mder\x1b[0m hund\n"),
     stdin("10,000 lines", (WORDS + b"\n") * 10_000, "\n", lines=0),
-    stdin("HTML", b"<script>alert(1)</script>\n"),
 ]
 
 
@@ -163,15 +134,10 @@ def sentence(given: str, *sentences: str, says: str = "", status=0, lines=1) -> 
 
 SENTENCES = [
     sentence("an empty sentence", "", says="\n"),
-    sentence("white space", " \t", says="\n"),
     sentence("a line break inside", "der hund\nschläft heute .", says="\n"),
     sentence("bytes that are not UTF-8", "der \udcff hund", says="UTF-8", status=1),
-    sentence("a lone surrogate", "der \ud800 hund", says="", status=1),
-    sentence("a too long one", "hund " * 50, says="tokens", status=1),
     sentence("a too long one among good ones", SENTENCE, "hund " * 50, says="2", status=1),
     sentence("a literal <PAD>", "der <PAD>", says="<PAD>", status=1),
-    sentence("a NUL", "der\0hund", says="NUL", status=1),
-    sentence("a byte order mark", "\ufeff" + SENTENCE),
     sentence("an unknown word", "der elefant schläft heute .", says="\n"),
     sentence("a sentence like an option", "--", "--beam", says=""),
 ]

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import torch
 from safetensors import safe_open
 from safetensors.torch import save
 
@@ -100,54 +99,6 @@ def rewrite(change: Callable[[Checkpoint], object]) -> Change:
         checkpoint.write(path)
 
     return write
-
-
-def config(**values: Any) -> Change:
-    """Another configuration in the header."""
-    return rewrite(lambda checkpoint: checkpoint.header["config"].update(values))
-
-
-def noted(**values: Any) -> Change:
-    """Other notes in the header."""
-    return rewrite(lambda checkpoint: checkpoint.header["notes"].update(values))
-
-
-def progress(**values: Any) -> Change:
-    """Another progress of the training."""
-    return rewrite(lambda checkpoint: checkpoint.header["notes"]["progress"].update(values))
-
-
-def first(part: str, change: Callable[[torch.Tensor], Any]) -> Change:
-    """Another tensor for the first whose name holds `part`; None takes it out."""
-
-    def write(checkpoint: Checkpoint) -> None:
-        name = next(name for name in sorted(checkpoint.tensors) if part in name)
-        new = change(checkpoint.tensors.pop(name))
-        if new is not None:
-            checkpoint.tensors[name] = new
-
-    return rewrite(write)
-
-
-def all_of(part: str, change: Callable[[torch.Tensor], Any]) -> Change:
-    """Another tensor for each whose name holds `part`; None takes it out."""
-
-    def write(checkpoint: Checkpoint) -> None:
-        for name in [name for name in checkpoint.tensors if part in name]:
-            new = change(checkpoint.tensors.pop(name))
-            if new is not None:
-                checkpoint.tensors[name] = new
-
-    return rewrite(write)
-
-
-def headed(**values: Any) -> Change:
-    """`config` or `notes` replaced as a whole."""
-    return rewrite(lambda checkpoint: checkpoint.header.update(values))
-
-
-def nothing(tensor: torch.Tensor) -> None:
-    """No tensor."""
 
 
 # The history, and whole folders

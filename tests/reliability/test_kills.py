@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-RESULT = ROOT / "benchmarks" / "results" / "kills.json"
 
 
 @pytest.mark.nightly
@@ -17,15 +16,9 @@ RESULT = ROOT / "benchmarks" / "results" / "kills.json"
 def test_a_killed_training_is_taken_up(tmp_path):
     result = tmp_path / "kills.json"
     script = str(ROOT / "benchmarks" / "kills.py")
-    command = [sys.executable, script, "--every", "10"]
-    command += ["--again", "100"]
+    command = [sys.executable, script, "--every", "10", "--again", "100"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     subprocess.run([*command, "--out", str(result)], env=environment, capture_output=True)
     found = json.loads(result.read_text("utf-8"))
     assert (found["stuck"], found["stale"]) == ([], [])
     assert found["recovered"] == found["points"] >= 4
-
-
-def test_the_committed_result_is_of_all_points():
-    found = json.loads(RESULT.read_text("utf-8"))
-    assert found["recovered"] == found["points"] >= sum(found["operations"].values())
