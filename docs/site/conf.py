@@ -113,14 +113,9 @@ def speak(app: Sphinx, page: str, template: str, context: dict, tree: object) ->
     context["generate_toctree_html"] = lambda *a, **b: one_language(bar(*a, **b), "/zh/" in page)
     context["base"] = app.config.html_baseurl
     if "/zh/" in page:
-        words = {
-            "previous": "上一页",
-            "next": "下一页",
-            "previous page": "上一页",
-            "next page": "下一页",
-        }
+        words = {"previous": "上一页", "next": "下一页"}
         context["language"], context["theme_toc_title"] = "zh-CN", "目录"
-        context["_"] = lambda text: words.get(text, gettext(text))
+        context["_"] = lambda text: words.get(text.removesuffix(" page"), gettext(text))
 
 
 def setup(app: Sphinx) -> None:

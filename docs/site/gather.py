@@ -143,17 +143,20 @@ def launch(name: str, repository: str, branch: str) -> str:
     links, note, stem = {download: f"{up}_sources/{name}"}, "", Path(name).stem
     folder = Path(name).parent
     if folder.name in ("notebooks", "zh"):
-        for task in ROOT.glob(f"{folder}/homework/{stem[:2]}_*.ipynb"):
+        for task in ROOT.glob(f"{folder}/homework/{stem.split('_')[0]}_*.ipynb"):
             links[homework] = f"homework/{task.stem}.html"
     if folder == Path("notebooks"):
         links["中文"] = f"zh/{stem}.html"
         links["Slides"] = f"{up}slides/{stem}.html"
+    if folder == Path("notebooks/deeper"):
+        links["中文"] = f"../zh/{stem}.html"
     if folder == Path("notebooks/homework"):
         links["中文"] = f"../zh/homework/{stem}.html"
     if folder == Path("notebooks/zh/homework"):
         links["English"] = f"../../homework/{stem}.html"
     elif folder == Path("notebooks/zh"):
-        links["English"] = f"../{stem}.html"
+        deeper = (ROOT / "notebooks" / "deeper" / f"{stem}.ipynb").is_file()
+        links["English"] = f"../{'deeper/' * deeper}{stem}.html"
     elif (PRINTED / f"{stem}.pdf").is_file():
         links["PDF"] = f"{up}print/{stem}.pdf"
     if "github.com/" in repository:

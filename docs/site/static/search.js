@@ -23,7 +23,8 @@ if (typeof Search !== "undefined") {
     const words = split(asked.replace(/[\u3400-\u9fff]+/g, " "));
     return pairs.length + words.length ? [...pairs, ...words] : split(query);
   };
-  if (chinese)
+  if (chinese) {
+    document.documentElement.lang = "zh-CN"; // of the page of results
     Documentation.addTranslations({
       locale: "zh_CN",
       plural_expr: "0",
@@ -36,6 +37,7 @@ if (typeof Search !== "undefined") {
           "没有找到。换个说法试试，比如更短的词。",
       },
     });
+  }
 
   // What a page shows in colour are the words as they were typed.
   const parse = Search._parseQuery;
@@ -87,9 +89,12 @@ if (typeof Search !== "undefined") {
 document.addEventListener("DOMContentLoaded", () => {
   const chinese = document.documentElement.lang.startsWith("zh");
   if (navigator.language.startsWith("zh")) document.querySelector('.launch a[lang="zh"]')?.classList.add("first");
-  if (chinese)
+  if (chinese) {
     for (const form of document.querySelectorAll("form.bd-search"))
       form.insertAdjacentHTML("beforeend", '<input type="hidden" name="lang" value="zh">');
+    for (const name of document.querySelectorAll(".search-button__default-text, .bd-search-container h1"))
+      name.textContent = "搜索";
+  }
   const bar = document.querySelector(".bd-sidebar-primary");
   bar?.setAttribute("role", "region");
   bar?.setAttribute("aria-label", chinese ? "目录" : "Contents of the site");
