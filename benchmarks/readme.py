@@ -95,7 +95,7 @@ def notebooks(folder: str, words: Mapping[str, Any]) -> str:
     """What each notebook teaches, about which modules, and how long it takes to read and to run."""
     seconds = json.loads((ROOT / "tools" / "timings.json").read_text("utf-8"))
     rows, up = [], "../" * (folder.count("/") + 1)
-    for path in sorted((ROOT / folder).glob("[0-9]*.ipynb")):
+    for path in sorted((ROOT / folder).glob("[0-9][0-9]_*.ipynb")):
         opening = "".join(json.loads(path.read_text("utf-8"))["cells"][0]["source"])
         number, (reading, running) = path.stem[:2], words["units"]
         rows.append(

@@ -97,3 +97,9 @@ def test_a_term_has_its_english_name_where_a_notebook_uses_it_first():
                 seen.add(english)
                 behind = rf"”?(?:（[^）]*|，){english.replace('-', '-?')}"
                 assert re.match(behind, text[match.end() :], re.IGNORECASE), (name, match[0])
+
+
+def test_no_name_of_a_term_is_that_of_another():
+    terms = edition.read(edition.GLOSSARY)["term"]
+    names = [n for t in terms for n in {t["zh"], *t.get("not", ()), *t.get("also", ())}]
+    assert sorted(names) == sorted(set(names))
