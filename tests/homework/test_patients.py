@@ -68,37 +68,23 @@ def test_half_a_cure_is_no_cure(treated):
     assert found.points == POINTS["diagnosis"] and "a healthy model has" in str(found)
 
 
-def test_what_is_changed_elsewhere_is_seen(treated):
+def test_what_is_changed_and_added_elsewhere_is_seen(treated):
     case = patient("anna")
-    healthy = case.source(healthy=True)
     found = treated(
-        healthy,
+        f"{case.source(healthy=True)}\n\nSIZE = 1\nimport os\n\ndef more(ids):\n    return ids\n",
         named(case),
         ("def padding_mask(ids: Tensor, pad: int = 0)", "def padding_mask(ids, pad=0)"),
     )
     assert found.points == FULL - POINTS["nothing else"]
-    assert "also changed: padding_mask" in str(found)
+    assert "also changed: SIZE = 1, import os, more, padding_mask" in str(found)
+    assert "anna" in str(found)
 
 
-@pytest.mark.parametrize(
-    "more", ["SIZE = 1", "import os", "def padding_mask(ids):\n    return ids"]
-)
-def test_what_is_added_to_the_module_is_seen(treated, more):
+def test_whoever_borrows_a_healthy_model_has_repaired_nothing(treated):
     case = patient("anna")
-    assert treated(f"{case.source(healthy=True)}\n\n{more}\n", named(case)).points < FULL
-
-
-@pytest.mark.parametrize(
-    "borrowed", ["from nmtlib.model import Transformer", "import nmtlib.model as m, os"]
-)
-def test_whoever_borrows_a_healthy_model_has_repaired_nothing(treated, borrowed):
-    case = patient("anna")
+    borrowed = "from nmtlib.model import Transformer\nimport nmtlib.run as m, os"
     found = treated(f"{case.source()}\n\n{borrowed}\n", named(case))
-    assert found.points == POINTS["diagnosis"] and "imports nmtlib.model" in str(found)
-
-
-def test_an_examination_says_whose_patient_it_was(treated):
-    assert "anna" in str(treated(patient("anna").source()))
+    assert found.points == POINTS["diagnosis"] and "imports nmtlib.model, nmtlib.run:" in str(found)
 
 
 def test_a_wrong_name_costs_the_diagnosis_alone(treated):
@@ -133,7 +119,12 @@ def test_the_command_line_writes_and_examines(tmp_path, capsys):
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [("1 +", "SyntaxError"), ("x = 1", "STUDENT"), ("raise SystemExit", "SystemExit")],
+    [
+        ("1 +", "SyntaxError"),
+        ("x = 1", "STUDENT"),
+        ("raise SystemExit", "SystemExit"),
+        ("import os\nos._exit(0)", "has ended"),
+    ],
 )
 def test_a_file_that_is_no_patient_is_refused(text, said, treated):
     with pytest.raises(ValueError, match=said):

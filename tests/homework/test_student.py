@@ -110,28 +110,8 @@ def test_a_hint_is_given_though_it_cannot_be_counted(here, capsys):
     assert find_task("04.2").hints[0][:30] in capsys.readouterr().out
 
 
-def test_points_are_shown_though_they_cannot_be_kept(here, capsys, monkeypatch):
-    assert homework("start", "04", "--out", "my") == 0
-    tasks = assignments()["04"].tasks.values()
-    done = [marks.Mark(t.id, t.title, 4 * (t.id == "04.1"), t.points) for t in tasks]
-    monkeypatch.setattr(
-        marking,
-        "mark",
-        lambda path, tasks, confirmed: marks.Marked(
-            path, assignments()["04"], done, digest=student.digest(path)
-        ),
-    )
-    (here / "my" / "progress.json").write_text("[", "utf-8")
-    assert homework("check", "my/04_attention.ipynb") == 1
-    out, err = capsys.readouterr()
-    assert "total: 4 of 20" in out and "progress.json is damaged" in err
-    (here / "my" / "progress.json").unlink()
-    assert homework("check", "my/04_attention.ipynb") == 1
-    assert homework("status", "my") == 0
-    assert "4 of 20  hints 0  choices 0  checked" in capsys.readouterr().out
-
-
-def test_one_task_is_checked_alone_and_the_others_keep_their_points(here, capsys, monkeypatch):
+def test_points_are_shown_and_kept_a_task_at_a_time(here, capsys, monkeypatch):
+    """Also where they cannot be kept; tasks that are not checked keep theirs."""
     assert homework("start", "04", "--out", "my") == 0
     path, four = here / "my" / "04_attention.ipynb", assignments()["04"]
 
@@ -141,12 +121,18 @@ def test_one_task_is_checked_alone_and_the_others_keep_their_points(here, capsys
         return marks.Marked(path, four, done, digest=student.digest(path))
 
     monkeypatch.setattr(marking, "mark", mark)
-    assert homework("check", str(path)) == 1
-    assert homework("check", str(path), "04.2") == 0
+    (here / "my" / "progress.json").write_text("[", "utf-8")
+    assert homework("check", path) == 1
+    out, err = capsys.readouterr()
+    assert "total: 4 of 20" in out and "progress.json is damaged" in err
+    (here / "my" / "progress.json").unlink()
+    assert homework("check", path) == 1
+    assert homework("check", path, "04.2") == 0
     assert "total: 6 of 6" in capsys.readouterr().out
-    assert [mark.points for mark in progress.read(here / "my").checked[path.name].marks] == [
-        *(1.0, 6.0, 1.0, 1.0)
-    ]
+    kept = progress.read(here / "my").checked[path.name].marks
+    assert [mark.points for mark in kept] == [1.0, 6.0, 1.0, 1.0]
+    assert homework("status", "my") == 0
+    assert "9 of 20  hints 0  choices 0  checked" in capsys.readouterr().out
 
 
 def test_concurrent_checks_lose_no_progress(here):
