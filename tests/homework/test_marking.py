@@ -13,7 +13,7 @@ from nightly import some
 
 from nmtcourse.homework import diagnosis, marking, pages, progress, student
 from nmtcourse.homework.grading import assignments, find_task, grade, judge
-from nmtcourse.homework.limits import Stopped, within
+from nmtcourse.homework.limits import Stopped, undisturbed, within
 from nmtcourse.main import main
 
 FOUR = assignments()["04"]
@@ -114,7 +114,7 @@ def test_odd_things_in_a_notebook_cost_no_point(tmp_path):
     """A name that is used again, an answer in the cell of its check, a file that is deleted."""
 
     def change(cells, order):
-        cells["answer-04-1"]["source"] = [HELPED, "import torch\ntorch.set_grad_enabled(False)"]
+        cells["answer-04-1"]["source"] = [HELPED]
         place = order.index(cells["check-04-1"]) + 1
         order.insert(place, code("def helper(x):\n    return x", "later"))
         answer = "".join(cells["answer-04-2"]["source"])
@@ -289,3 +289,7 @@ def test_states_are_as_before():
     state, threads = torch.get_rng_state(), torch.get_num_threads()
     judge(find_task("04.3"), lambda *given: torch.rand(3))
     assert torch.equal(state, torch.get_rng_state()) and threads == torch.get_num_threads()
+    with torch.no_grad():  # of a notebook
+        with undisturbed():
+            assert torch.is_grad_enabled()
+        assert not torch.is_grad_enabled()
