@@ -5,7 +5,7 @@ from importlib import import_module
 from nmtcheck.registry import CAUSES, CHECKS
 
 MODULES = (
-    "attention embeddings inside blocks positions masks layers model anatomy traced loss "
+    "attention inside positions masks layers model traced loss "
     "training recorded validation decoding translation beam data metrics"
 ).split()
 

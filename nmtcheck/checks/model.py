@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
+
 import torch
+from torch import Tensor, nn
 
 from nmtcheck.adapter import Adapter, Sizes
 from nmtcheck.measure.helpers import (
@@ -19,6 +23,7 @@ from nmtcheck.measure.helpers import (
     tensor,
     three_pairs,
 )
+from nmtcheck.measure.proof import explained
 from nmtcheck.registry import Finding, check
 
 
@@ -155,7 +160,7 @@ def checkpoint(adapter: Adapter, seed: int) -> str:
     message = "logits of the saved and of the rebuilt model"
     off = close(logits(adapter, again, source, target), expected, message)
     before, after = (
-        sorted(m.p for m in x.modules() if isinstance(m, torch.nn.Dropout)) for x in (model, again)
+        sorted(m.p for m in x.modules() if isinstance(m, nn.Dropout)) for x in (model, again)
     )
     if before != after:
         raise Finding(f"the rebuilt model has other dropout probabilities: {sorted(set(after))}")
@@ -194,3 +199,49 @@ def attention_maps(adapter: Adapter, seed: int) -> str:
             layer = moved.index(True)
             raise Finding(f"a change of {name!r} moves the map of layer {layer} and no later one")
     return f"maps of {len(maps)} layers have the right sentence and order"
+
+
+def plain_tensors(model: nn.Module) -> Iterator[tuple[nn.Module, str, Tensor]]:
+    """The tensors of real numbers that are neither parameters nor buffers: module, name, value."""
+    for module in model.modules():
+        for name, value in list(vars(module).items()):
+            if isinstance(value, Tensor) and value.is_floating_point() and value.numel() > 1:
+                yield module, name, value
+
+
+@check("model.device", "make_model")
+def device(adapter: Adapter, seed: int) -> str:
+    """Everything the model computes with moves with it to a different device."""
+    model, source, target = prepare(adapter, seed)
+    logits(adapter, model, source, target)  # where no pass succeeds, nothing else can be told
+    names = [name for _, name, _ in plain_tensors(model)]
+    if not names:
+        return "every tensor is a parameter or a buffer, which .to(device) moves"
+    try:
+        elsewhere(adapter, seed)
+    except Exception as error:  # it is somebody else's code
+        said = f"{names[0]!r} is neither a parameter nor a buffer, and the pass fails elsewhere"
+        found = Finding(said, "Use register_buffer, or nn.Parameter if it learns.")
+        explained(adapter, seed, found, registered, elsewhere, "it registered")
+        raise found if found.proved else NotImplementedError(str(error)) from None
+    return f"{names[0]!r} is not a buffer and is moved in every pass"
+
+
+def elsewhere(adapter: Adapter, seed: int) -> None:
+    """Make a pass on the device 'meta', which holds no numbers and is there on every computer."""
+    model, source, target = prepare(adapter, seed)
+    with torch.no_grad(), torch.device("meta"):  # masks that a pass makes are made there
+        adapter.logits(model.to("meta"), source.to("meta"), target.to("meta"))
+
+
+def registered(adapter: Adapter) -> Adapter:
+    """The adapter of models all of whose tensors are parameters or buffers."""
+
+    def make_model(sizes: Sizes) -> nn.Module:
+        model = adapter.make_model(sizes)
+        for module, name, value in [*plain_tensors(model)]:
+            delattr(module, name)
+            module.register_buffer(name, value)
+        return model
+
+    return replace(adapter, make_model=make_model)

@@ -1,8 +1,9 @@
-"""Checks of the order of words in a whole model."""
+"""Checks of embeddings, of positions, and of the order of words in a whole model."""
 
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -12,12 +13,24 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
-from nmtcheck.adapter import Adapter
-from nmtcheck.measure.helpers import build, distance, logits, silence, source_rows
+from nmtcheck.adapter import Adapter, Sizes
+from nmtcheck.checks.model import plain_tensors
+from nmtcheck.measure.helpers import (
+    build,
+    close,
+    distance,
+    logits,
+    of_the_part,
+    silence,
+    source_rows,
+    tensor,
+)
 from nmtcheck.measure.proof import explained
 from nmtcheck.measure.reading import hide, mended, read, reading, run, uneven_batch
 from nmtcheck.registry import Finding, check
 
+ROWS = 60  # of a position table that are looked at
+OFF = 1e-3  # how far a table in float32 may be from the formula
 ALONG_BATCH = "Positions are counted along the batch, not along the sentence."
 MISSING = "No positions are added to the {}'s embeddings."
 LOST = "Places move queries, keys or scores, and yet do not tell the order."
@@ -194,3 +207,146 @@ def relative(adapter: Adapter, seed: int) -> str:
         cause = "Queries and keys are not rotated: sines and cosines belong to other pairs."
         raise Finding(said, cause)
     return f"scores of one word at one distance agree within {off:.0e}"
+
+
+def fixed_tables(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
+    """Every table (L, D) that is not trained and as wide as the embeddings, and its name."""
+    widths = {m.embedding_dim for m in model.modules() if isinstance(m, nn.Embedding)}
+    named: list[tuple[str, Tensor]]
+    named = [(name, p) for name, p in model.named_parameters() if not p.requires_grad]
+    named += [*model.named_buffers(), *((name, value) for _, name, value in plain_tensors(model))]
+    for name, value in named:
+        table = value.detach().squeeze()
+        if table.dim() == 2 and table.size(1) in widths and table[20:].any():
+            yield name, table[:ROWS].double()
+
+
+def made_of_sines(table: Tensor) -> bool:
+    """Whether a table (L, D) holds sines and cosines: one speed a column, or those of the paper."""
+    place, second = torch.arange(len(table)).double()[:, None], table[1].clamp(-1, 1)
+    angles = torch.stack([second.asin(), math.pi - second.asin(), second.acos()])  # (3, D)
+    waves = torch.cat(
+        [(place[None] * angles[:, None]).sin(), (place[None] * angles[:, None]).cos()]
+    )
+    real = table.any(1)  # the row of PAD may be zero; no row of sines and cosines is
+    by_column = (waves - table)[:, real].abs().amax(dim=1).amin(dim=0)  # (D,)
+    if float(by_column.max()) < OFF:
+        return True
+    pairs = torch.arange(table.size(1)) // 2
+    angle = place * 10000.0 ** (-2 * pairs / table.size(1))  # (L, D)
+    by_place = torch.minimum((angle.sin() - table).abs(), (angle.cos() - table).abs())
+    return float(by_place[real].max()) < OFF
+
+
+def rotates(table: Tensor) -> float:
+    """How far the best linear map from each row p of a table (L, D) to row p + 7 is off."""
+    real = table[:-7].any(1) & table[7:].any(1)  # the row of PAD may be zero
+    before, after = table.double()[:-7][real], table.double()[7:][real]
+    # Slow dimensions of few positions are almost dependent, hence the driver that tolerates it.
+    shift = torch.linalg.lstsq(before, after, driver="gelsd").solution  # (D, D)
+    return float((before @ shift - after).abs().max())
+
+
+@check("positions.table", "make_model", "fixed_positions")
+def table_rotates(adapter: Adapter, seed: int) -> str:
+    """In a table of sines, one rotation takes every position to the one a few steps on."""
+    tables = list(fixed_tables(adapter.make_model(Sizes())))
+    tables = [(name, table) for name, table in tables if made_of_sines(table)]
+    if not tables:
+        raise NotImplementedError("the model contains no sinusoidal table of embedding width")
+    for name, table in tables:
+        if (off := rotates(table)) > OFF:
+            best = f"the best one is off by {off:.2g}"
+            raise Finding(f"no linear map takes each row p of {name!r} to row p + 7: {best}")
+    return f"one matrix takes each row p of {tables[0][0]!r} to row p + 7"
+
+
+@check("positions.balance", "make_model")
+@torch.no_grad()
+def balance(adapter: Adapter, seed: int) -> str:
+    """In a new model words move the input of the first layer about as much as positions do."""
+    model, first = build(adapter, seed, noise=0.0, d_model=64), adapter.first_word
+    widths = {m.embedding_dim for m in model.modules() if isinstance(m, nn.Embedding)}
+    read: list[Tensor] = []
+
+    def listen(module: nn.Module, given: tuple) -> None:
+        if given and isinstance(given[0], Tensor) and given[0].is_floating_point():
+            if given[0].dim() == 3 and given[0].size(-1) in widths and not read:
+                read.append(given[0].reshape(-1, given[0].size(-1)).clone())
+
+    for module in model.modules():
+        if isinstance(module, nn.Linear | nn.MultiheadAttention | nn.LayerNorm):
+            module.register_forward_pre_hook(listen)
+    moved = []
+    for ids in ([first] * 6, [first + 1] * 6):
+        read.clear()
+        logits(adapter, model, torch.tensor([ids]), torch.tensor([[adapter.bos, first]]))
+        if not read or len(read[0]) != 6:
+            raise NotImplementedError("the input of the first layer was not found")
+        moved.append(read[0])
+    word = float((moved[0] - moved[1]).pow(2).mean().sqrt())
+    place = float((moved[0] - moved[0].roll(3, 0)).pow(2).mean().sqrt())
+    said = (
+        f"another word moves the first layer's input by {word:.2g}, another position by {place:.2g}"
+    )
+    if word < 0.08 * place:
+        cause = "Positions drown the words: multiply embeddings by sqrt(d_model), or start larger."
+        raise Finding(said, cause)
+    return said
+
+
+@check("embedding.scale", "embedding", "scaled_embedding")
+def embedding_scale(adapter: Adapter, seed: int) -> str:
+    """Embeddings are multiplied by the root of d_model."""
+    module, ids = adapter.embedding(11, 36).eval(), torch.arange(4, 11)[None]
+    tables = [p for p in module.parameters() if tuple(p.shape) == (11, 36)]
+    if len(tables) != 1:
+        raise Finding(f"the embedding holds {len(tables)} tables of the shape (11, 36), expected 1")
+    rows = tables[0][ids]
+    found = tensor(module(ids), "the result of the embedding", (1, 7, 36))
+    factor = float(((found * rows).sum() / (rows * rows).sum()).detach())
+    if abs(factor - 6) > 0.01:
+        raise Finding(f"embeddings are multiplied by {factor:.3f}, expected sqrt(36) = 6")
+    off = close(found, 6 * rows, "the embedding is not 6 times the row of its id")
+    return f"row of the id, times {factor:.3f} (within {off:.0e})"
+
+
+@check("embedding.pad_gradient", "embedding")
+def pad_gradient(adapter: Adapter, seed: int) -> str:
+    """The PAD row of the embedding gets no gradient."""
+    if adapter.pad in (adapter.bos, adapter.eos):
+        raise NotImplementedError("PAD has a second meaning, so its vector is trained")
+    module = adapter.embedding(11, 8)
+    module(torch.tensor([[5, 6, adapter.pad, adapter.pad]])).pow(2).sum().backward()
+    table = next(p for p in module.parameters() if p.dim() == 2)
+    if table.grad is None or not table.grad[5].any():
+        cause = "The embedding is frozen or detached."
+        raise Finding("the row of a word gets no gradient", cause)
+    if table.grad[adapter.pad].any():
+        most = table.grad[adapter.pad].abs().max()
+        found = Finding(f"the PAD row gets a gradient of up to {most:.2g}, expected 0")
+        raise of_the_part(adapter, found, "inside.padding")
+    return "words get a gradient, PAD gets none"
+
+
+@check("positions.shift_is_rotation", "positions", "fixed_positions")
+def shift_is_rotation(adapter: Adapter, seed: int) -> str:
+    """One rotation takes every position to the one a few steps on."""
+    made, shape = adapter.positions(16, 60).eval(), (1, 60, 16)
+    with torch.no_grad():  # what is added to zeros
+        table = tensor(made(torch.zeros(shape)), "the sentence with its positions", shape)[0]
+    off = rotates(table)
+    if off > OFF:
+        raise Finding(f"no linear map takes each position p to p + 7: the best is off by {off:.2f}")
+    return f"one matrix takes each of 53 positions p to p + 7, within {off:.0e}"
+
+
+@check("positions.follow_the_model", "positions")
+def follow_the_model(adapter: Adapter, seed: int) -> str:
+    """The position table moves with the model to a different dtype or device."""
+    for dtype in (torch.bfloat16, torch.float64):
+        made = adapter.positions(16, 60).eval()
+        result = made.to(dtype)(torch.zeros(1, 4, 16, dtype=dtype))
+        if result.dtype != dtype:
+            raise Finding(f"after .to({dtype}) the module returns {result.dtype}")
+    return "follows .to(bfloat16) and .to(float64), as it would follow .to(device)"

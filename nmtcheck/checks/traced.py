@@ -14,7 +14,7 @@ from torch.nn import functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from nmtcheck.adapter import Adapter, Sizes
-from nmtcheck.checks.blocks import stacked
+from nmtcheck.checks.layers import stacked
 from nmtcheck.measure.helpers import build, listed, silence, still, words_of
 from nmtcheck.measure.operations import PRODUCTS, Trace
 from nmtcheck.measure.reading import reading, run, uneven_batch

@@ -17,7 +17,7 @@ from torch import nn
 from torch.utils._python_dispatch import _get_current_dispatch_mode
 
 from nmtcheck import Adapter, Finding, run_checks
-from nmtcheck.checks.anatomy import registered
+from nmtcheck.checks.model import registered
 from nmtcheck.checks.positions import added, exchanged_axes, within
 from nmtcheck.connect.ids import find_facts
 from nmtcheck.measure.helpers import TOLERANCE, distance, logits, prepare
