@@ -6,7 +6,15 @@ from functools import partial
 
 import peer_torch as foreign
 import torch
-from patients import beam, epoch, greedy, greedy_batch, make_batch, stranger
+from patients import (
+    beam,
+    epoch,
+    greedy,
+    greedy_batch,
+    make_batch,
+    stranger,
+    train_undivided,
+)
 from torch import nn
 from torch.nn import functional as F
 
@@ -182,6 +190,12 @@ FAULTS = [
     (stranger("fixed dropout in the decoder"), "layers.no_dropout", "two passes in train mode"),
     (stranger("no memory mask, keyword"), "inside.padding", "reaches cross-attention"),
     (loop("labels not shifted"), "run.labels", "not shifted"),
+    (loop("PAD in the loss"), "run.labels", "PAD counts"),
+    (stranger(epoch=partial(epoch, every=2)), "training.epoch_end", "no step uses them"),
+    (stranger(epoch=partial(epoch, every=4)), "training.epoch_end", "no step uses them"),
+    (stranger(train=train_undivided), "training.accumulation", "of two micro-batches"),
+    (stranger("a factor at the end", greedy=greedy), "decoding.search_model", "in the search"),
+    (stranger(greedy=partial(greedy, mistake="no limit")), "decoding.length_limit", "is ignored"),
     (loop("padded to 40"), "run.labels", "PAD counts as a word"),
     (loop("padded counts"), "run.weights", "PAD included"),
     (loop("eval mode never left"), "run.modes", "drops in none"),

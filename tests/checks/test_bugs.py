@@ -17,7 +17,6 @@ from nmtlib.model import attention, embeddings, layers, transformer
 
 KEYS = [bug.key for bug in BUGS]
 PLANTED = [bug for bug in BUGS if bug.edits]
-LENGTH_NORM = ("inference.search:length_norm", "6) ** penalty\n", "6) ** -penalty\n")
 
 
 def everything() -> dict[tuple[str, str], object]:
@@ -112,62 +111,36 @@ def test_bugs_can_be_nested_even_in_one_function():
     assert not changes(before, everything())
 
 
-def test_a_second_bug_on_the_same_line_is_refused_and_leaves_the_first_alone():
-    before = everything()
-    with plant("length-penalty-sign"):
-        assert search.length_norm(7, 1.0) == 0.5
-        with (
-            pytest.raises(ValueError, match="0 times, expected once"),
-            plant("length-penalty-sign"),
-        ):
-            pass
-        assert search.length_norm(7, 1.0) == 0.5
-    assert not changes(before, everything())
+NORM = "inference.search:length_norm"
+REFUSED = [
+    (NORM, "no such text", "", "0 times, expected once"),
+    (NORM, "penalty", "", "4 times, expected once"),
+    (NORM, "return ((5", "return (5", "length_norm is no longer Python with this change"),
+    ("inference.search:closing", "x: x * y", "x: x / y", "closes over"),
+    ("inference.search:nothing", "a", "b", "no nmtlib.inference.search:nothing"),
+    ("model.layers:Nothing.forward", "a", "b", "no nmtlib.model.layers:Nothing.forward"),
+    ("model.layers:F.nothing", "a", "b", "no nmtlib.model.layers:F.nothing"),
+]
 
 
-def test_a_bug_of_several_edits_is_taken_back_whole_when_one_of_them_fails():
-    edits = (*get("length-penalty-sign").edits, *get("length-penalty-sign").edits)
-    bug = Bug(1, "twice", "Twice", "", "", "", "", edits=edits)
-    before = everything()
-    with pytest.raises(ValueError, match="another bug changes the same line"), bug.plant():
-        pass
-    assert not changes(before, everything())
-
-
-@pytest.mark.parametrize(("snippet", "count"), [("no such text", 0), ("penalty", 4)])
-def test_a_snippet_must_stand_exactly_once(snippet, count):
-    with pytest.raises(ValueError, match=f"{snippet!r} {count} times, expected once"):
-        with edited("inference.search:length_norm", snippet, ""):
-            pass
-
-
-@pytest.mark.parametrize(
-    "where", ["inference.search:nothing", "model.layers:Nothing.forward", "model.layers:F.nothing"]
-)
-def test_a_function_that_is_not_there_is_named(where):
-    with pytest.raises(ValueError, match=f"no nmtlib.{where}"), edited(where, "a", "b"):
-        pass
-
-
-def test_a_function_that_closes_over_others_is_refused(monkeypatch):
-    def outer():
-        y = 2
+def test_what_cannot_be_planted_is_refused_and_leaves_the_code_clean(monkeypatch):
+    def outer(y=2):
         return lambda x: x * y
 
     monkeypatch.setattr(search, "closing", outer(), raising=False)
-    with (
-        pytest.raises(ValueError, match="closes over"),
-        edited("inference.search:closing", "x: x * y", "x: x / y"),
-    ):
-        pass
-
-
-def test_a_change_that_is_no_python_is_refused():
+    edits = get("length-penalty-sign").edits
+    twice = Bug(1, "twice", "Twice", "", "", "", "", edits=(*edits, *edits))
     before = everything()
-    with pytest.raises(ValueError, match="length_norm is no longer Python with this change"):
-        with edited("inference.search:length_norm", "return ((5", "return (5"):
+    for *edit, said in REFUSED:
+        with pytest.raises(ValueError, match=said), edited(*edit):
             pass
+    with pytest.raises(ValueError, match="another bug changes the same line"), twice.plant():
+        pass
     assert not changes(before, everything())
+    with plant("length-penalty-sign"):
+        with pytest.raises(ValueError, match="0 times"), plant("length-penalty-sign"):
+            pass
+        assert search.length_norm(7, 1.0) == 0.5, "the first one stays"
 
 
 def test_a_module_that_is_first_imported_inside_the_block_does_not_keep_the_bug(monkeypatch):

@@ -113,13 +113,3 @@ def test_a_broken_module_gets_a_verdict_from_every_check(stage, verdict):
     asked = [r for r in report.results if "adapter has no" not in r.measured]
     assert len(asked) >= least and {r.verdict for r in asked} == {verdict}, str(report)
     assert not report.ok and str(report)
-
-
-def test_missing_parts_are_skipped_and_named():
-    report = run_checks(
-        replace(torch_transformer(), greedy=None, loss=None), only=["loss", "decoding"]
-    )
-    assert not report.passed and not report.failed
-    assert {"the adapter has no loss", "the adapter has no greedy"} <= {
-        r.measured for r in report.skipped
-    }

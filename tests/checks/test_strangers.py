@@ -96,12 +96,6 @@ def test_a_function_with_the_usual_arguments_needs_no_adapter(tmp_path, monkeypa
     assert "annotated: 4 passed" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(("style", "pad"), [("annotated", 2), ("time_major", 1)])
-def test_the_pad_of_a_stranger_is_found_out(style, pad, tmp_path, monkeypatch):
-    report = run_checks(adapter(style, tmp_path, monkeypatch), only="masks")
-    assert report.ok and f"Your PAD seems to be {pad}" in report.note
-
-
 BUGS = tomllib.loads((STRANGERS / "bugs.toml").read_text("utf-8"))["bug"]
 
 
