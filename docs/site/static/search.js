@@ -85,6 +85,9 @@ if (typeof Search !== "undefined") {
   };
 }
 
+if (document.documentElement.lang.startsWith("zh"))
+  Documentation.addTranslations({ locale: "zh_CN", plural_expr: "0", messages: { "Hide Search Matches": "取消突出显示" } });
+
 // What the theme leaves without a name for a screen reader.
 document.addEventListener("DOMContentLoaded", () => {
   const chinese = document.documentElement.lang.startsWith("zh");
