@@ -86,7 +86,7 @@ def _as_formats(surveys: Mapping[str, Survey]) -> Iterator[Finding]:
             yield from survey.findings.values()
             continue
         yield Finding("format", survey.split.name, len(survey), len(survey), unread[0].examples[:1])
-        yield from (found for found in survey.findings.values() if found not in unread)
+        yield from (finding for finding in survey.findings.values() if finding not in unread)
 
 
 def _without_echoes(findings: Sequence[Finding]) -> list[Finding]:

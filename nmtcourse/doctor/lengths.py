@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from nmtcourse.doctor.kinds import Finding
-from nmtcourse.doctor.overlap import found
+from nmtcourse.doctor.overlap import finding_about
 from nmtcourse.doctor.survey import Survey
 from nmtcourse.formats.languages import UNSPACED, script_of, unspaced
 
@@ -25,7 +25,7 @@ def judge_lengths(survey: Survey, tags: tuple[str, str]) -> Iterator[Finding]:
     ratio = np.log((target + 3.0) / (source + 3.0))
     far = kept & (abs(ratio - np.median(ratio[kept])) > np.log(FAR))
     if far.any():
-        yield found(survey, "ratio", far)
+        yield finding_about(survey, "ratio", far)
     if name == "train" and kept.sum() < FEW:
         yield Finding("few", name, int(kept.sum()))
     if name == "train":

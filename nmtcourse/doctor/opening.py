@@ -25,14 +25,7 @@ from nmtcourse.formats.tables import header_of, separator_of
 from nmtlib.data.corpus import Pair
 from nmtlib.settings import language_of
 
-ENDINGS = {
-    "csv",
-    "json",
-    "jsonl",
-    "tmx",
-    "xlf",
-    "xliff",
-}  # of the files that training reads by format
+ENDINGS = {"csv", "json", "jsonl", "tmx", "xlf", "xliff"}  # of what training reads by format
 
 
 @dataclass

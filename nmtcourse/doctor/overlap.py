@@ -15,10 +15,10 @@ def judge_overlap(surveys: Mapping[str, Survey]) -> Iterator[Finding]:
     train = surveys["train"]
     again = train.kept & repeated(train.numbers["pair_key"])
     if count := int(again.sum()):
-        yield found(train, "duplicate", again, f"{count:,} are copies of an earlier pair")
+        yield finding_about(train, "duplicate", again, f"{count:,} are copies of an earlier pair")
     several = train.kept & ~again & repeated(train.numbers["source_key"])
     if several.any():
-        yield found(train, "many", several)
+        yield finding_about(train, "many", several)
     for name in ("validation", "test"):
         if name in surveys:
             yield from leaks(train, surveys[name])
@@ -26,7 +26,7 @@ def judge_overlap(surveys: Mapping[str, Survey]) -> Iterator[Finding]:
         test, validation = surveys["test"], surveys["validation"]
         both = test.kept & np.isin(test.numbers["source_key"], sources(validation))
         if both.any():
-            yield found(test, "shared", both)
+            yield finding_about(test, "shared", both)
 
 
 def leaks(train: Survey, held_out: Survey) -> Iterator[Finding]:
@@ -34,13 +34,13 @@ def leaks(train: Survey, held_out: Survey) -> Iterator[Finding]:
     exact, loose = leaked(train, held_out)
     kind = "validation leak" if held_out.split.name == "validation" else "leak"
     if exact.any():
-        finding = found(held_out, kind, exact)
+        finding = finding_about(held_out, kind, exact)
         share = exact.sum() / max(len(held_out), 1)
         if kind == "validation leak" and 0.1 <= share < 0.5:
             finding.level_given = "warning"
         yield finding
     if loose.any():
-        yield found(held_out, "loose leak", loose)
+        yield finding_about(held_out, "loose leak", loose)
 
 
 def leaked(train: Survey, held_out: Survey) -> tuple[np.ndarray, np.ndarray]:
@@ -65,7 +65,7 @@ def repeated(keys: np.ndarray) -> np.ndarray:
     return again
 
 
-def found(
+def finding_about(
     survey: Survey, kind: str, rows: np.ndarray, detail: str = "", level: Level | None = None
 ) -> Finding:
     """A finding about the marked rows of a split, with the first of them as examples."""

@@ -54,8 +54,7 @@ def learn(name: str) -> dict[str, Any]:
         return plain_update(trainer, batches, labels)
 
     model = Transformer(settings.model)
-    how = Recipe(update=update)
-    trainer = Trainer(model, splits[0], splits[1], settings.training, recipe=how)
+    trainer = Trainer(model, splits[0], splits[1], settings.training, recipe=Recipe(update=update))
     trainer.fit()
     with torch.no_grad():
         for weights in model.parameters():
@@ -63,7 +62,6 @@ def learn(name: str) -> dict[str, Any]:
     keep(trainer, trainer.progress.updates)
     sources = [pair.source for pair in pairs.test]
     translated = Translator(model, *codecs, settings).translate(sources, beam=1)
-    right = sum(text == pair.target for text, pair in zip(translated, pairs.test, strict=True))
     return {
         "name": name,
         "languages": list(settings.corpus.languages),
@@ -73,7 +71,7 @@ def learn(name: str) -> dict[str, Any]:
         "source": pack_codec(codecs[0], []),
         "target": pack_codec(codecs[1], []),
         "examples": [[p.source, p.target, pharaoh(p)] for p in pairs.test[:EXAMPLES]],
-        "right": right,
+        "right": sum(map(str.__eq__, translated, [pair.target for pair in pairs.test])),
         "tests": len(pairs.test),
         "tensors": [[name, list(value.shape)] for name, value in model.named_parameters()],
         "moments": moments,

@@ -162,12 +162,13 @@ def lexicon(translator: Translator) -> str:
     if not (toy_corpus(translator) and isinstance(source.tokenizer, WhitespaceTokenizer)):
         return ""
     render, sampler = RENDERERS[translator.settings.corpus.languages[0]], Sampler(random.Random(0))
-    seen: dict[str, Counter[int]] = defaultdict(Counter)
+    groups: dict[str, Counter[int]] = defaultdict(Counter)
     for _ in range(4_000):
         for word, keys in render(sampler.sentence()):
-            seen[word].update(map(group_of, keys))
+            groups[word].update(map(group_of, keys))
     words = source.vocab.tokens[len(SPECIALS) :]
-    return "".join(str(max(seen[w], key=seen[w].__getitem__, default=len(GROUPS))) for w in words)
+    most = {word: max(counts, key=counts.__getitem__) for word, counts in groups.items() if counts}
+    return "".join(str(most.get(word, len(GROUPS))) for word in words)
 
 
 def group_of(key: str) -> int:
@@ -191,8 +192,8 @@ def samples(run: Run) -> tuple[list[Pair], str]:
     And where they are from: the lines of the file that begin with "# ".
     """
     text = run.samples_file.read_text("utf-8") if run.samples_file.is_file() else ""
-    found = re.findall(r"^source {5}(.*)\nmodel {6}(.*)\nreference {2}(.*)$", text, re.MULTILINE)
-    pairs = [Pair(s, said if ref == "(the same)" else ref) for s, said, ref in found]
+    blocks = re.findall(r"^source {5}(.*)\nmodel {6}(.*)\nreference {2}(.*)$", text, re.MULTILINE)
+    pairs = [Pair(s, model if ref == "(the same)" else ref) for s, model, ref in blocks]
     return pairs, " ".join(re.findall(r"^# (.*)$", text, re.MULTILINE))
 
 

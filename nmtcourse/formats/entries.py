@@ -244,7 +244,7 @@ def values_in(text: str) -> Iterator[Entry]:
             yield Entry(number, {}, "record", text[start:position].strip())
         else:
             several = isinstance(value, list) and value and isinstance(value[0], list | dict)
-            yield from (entry_of(number, each) for each in (value if several else [value]))
+            yield from (entry_of(number, entry) for entry in (value if several else [value]))
         number += text.count("\n", start, position)
 
 

@@ -77,9 +77,8 @@ def scripts_of(tag: str) -> frozenset[str]:
 def script_of_character(character: str) -> str:
     """The script of a letter, '' for any other character."""
     name = unicodedata.name(character, "") if character.isalpha() else ""
-    return SCRIPTS.get(
-        name.removeprefix("FULLWIDTH ").removeprefix("HALFWIDTH ").partition(" ")[0], ""
-    )
+    name = name.removeprefix("FULLWIDTH ").removeprefix("HALFWIDTH ")
+    return SCRIPTS.get(name.partition(" ")[0], "")
 
 
 def script_shares(text: str) -> Counter[str]:
@@ -107,10 +106,10 @@ def script_of_line(text: str) -> str:
     script = max(shares, key=shares.__getitem__, default="")
     if script != "Hani":
         return script
-    simplified, traditional = variants(text)
-    if simplified == traditional:
+    forms_of = Counter(map(variant, text))
+    if forms_of["Hans"] == forms_of["Hant"]:
         return "Hani"
-    return "Hans" if simplified > traditional else "Hant"
+    return "Hans" if forms_of["Hans"] > forms_of["Hant"] else "Hant"
 
 
 def fits(script: str, expected: str) -> bool:
@@ -169,9 +168,7 @@ def distinct_words(tags: Sequence[str]) -> tuple[frozenset[str], frozenset[str]]
 def likeness(text: str, tag: str) -> float:
     """How much a text looks like a language, from 0 to 1: script times frequent words."""
     shares, script = script_shares(text), script_of(tag)
-    inside = sum(n for code, n in shares.items() if fits(code, script)) / max(
-        sum(shares.values()), 1
-    )
+    inside = sum(n for code, n in shares.items() if fits(code, script)) / max(shares.total(), 1)
     words, known = text.lower().split(), function_words(tag)
     if not known or script in UNSPACED:
         return inside
@@ -191,18 +188,12 @@ def unspaced(texts: Sequence[str], tag: str) -> bool:
     return not known and is_unspaced(text)
 
 
-def variants(text: str) -> tuple[int, int]:
-    """How many characters are of simplified and of traditional Chinese alone.
+@cache
+def variant(character: str) -> str:
+    """Whether a character is of simplified or of traditional Chinese alone, otherwise ''.
 
     GB 2312 encodes the simplified forms, Big5 the traditional ones.
     """
-    simplified = sum(variant(character) == "Hans" for character in text)
-    return simplified, sum(variant(character) == "Hant" for character in text)
-
-
-@cache
-def variant(character: str) -> str:
-    """Whether a character is of simplified or of traditional Chinese alone, otherwise ''."""
     if not "\u4e00" <= character <= "\u9fff":
         return ""
     in_gb, in_big5 = (_encodes(character, name) for name in ("gb2312", "big5"))

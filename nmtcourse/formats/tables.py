@@ -33,8 +33,8 @@ def table_entries(origin: Place, *, quotes: bool) -> Iterator[Entry]:
     names, header = list(map(str, range(1, usual + 1))), None
     rows = split_rows(islice(origin.lines(), skip, None), separator, quotes, usual)
     for number, cells, remark in rows:
-        if number == 1 and (found := header_of(start, origin.languages)):
-            names, header = found, cells
+        if number == 1 and (columns := header_of(start, origin.languages)):
+            names, header = columns, cells
             if quotes:
                 continue
         raw = separator.join(cells)
@@ -109,9 +109,9 @@ def split_rows(
 
     number = 1
     for cells in csv.reader(noted(), delimiter=separator):
-        each = [alone(line, separator, quotes) for line in taken]
-        if len(taken) > 1 and {len(row) for row in each} == {usual}:
-            for n, row in enumerate(each, start=number):
+        singly = [alone(line, separator, quotes) for line in taken]
+        if len(taken) > 1 and {len(row) for row in singly} == {usual}:
+            for n, row in enumerate(singly, start=number):
                 yield n, row, "open quote" if any(cell[:1] == '"' for cell in row) else ""
         else:
             yield number, cells or [""], ""

@@ -54,7 +54,7 @@ def cross_attention(translator: Translator, pairs: Sequence[Pair]) -> list[Tenso
     One tensor (layers, H, T, S) for each pair: T counts EOS, S too.  Row t *reads* the word t - 1
     and *says* the word t.  Raises ValueError where tokens are not the words between spaces.
     """
-    found = []
+    attention = []
     for pair in pairs:
         batch = collate([translator.example(pair.source, pair.target)])
         words = (len(pair.source.split()), len(pair.target.split()))
@@ -64,8 +64,8 @@ def cross_attention(translator: Translator, pairs: Sequence[Pair]) -> list[Tenso
             translator.model(batch.source.to(translator.device), batch.decoder_input)
         layers = range(len(translator.model.decoder))
         weights = [maps[f"decoder.{layer}.cross_attention"][0][0] for layer in layers]
-        found.append(torch.stack(weights))  # (layers, H, T, S)
-    return found
+        attention.append(torch.stack(weights))  # (layers, H, T, S)
+    return attention
 
 
 def links(weights: Tensor, read: str = "output") -> set[tuple[int, int]]:

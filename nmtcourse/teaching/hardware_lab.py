@@ -103,7 +103,7 @@ def ledger(work: Work) -> Ledger:
     counts.flops = counter.get_total_flops()
     calls: dict[Any, Any] = pstats.Stats(python).stats  # type: ignore[attr-defined]
     counts.searches = sum(
-        told[1] for (*_, name), told in calls.items() if "'index' of 'list'" in name
+        row[1] for (*_, name), row in calls.items() if "'index' of 'list'" in name
     )
     return counts
 

@@ -13,9 +13,10 @@ RECORDED = Path(__file__).parent / "recorded" / "neighbours.json"
 
 def recorded(model: str) -> dict[str, Any]:
     """The record of a model that ships, by its name.  Raises ValueError for another name."""
-    found = {each["model"]: each for each in json.loads(RECORDED.read_text("utf-8"))["models"]}
-    require_one_of("model", found, model)
-    return found[model]
+    rows = json.loads(RECORDED.read_text("utf-8"))["models"]
+    models = {row["model"]: row for row in rows}
+    require_one_of("model", models, model)
+    return models[model]
 
 
 def parting_lines(example: dict[str, Any]) -> list[str]:
