@@ -6,14 +6,11 @@ import math
 
 import pytest
 import torch
-from test_execution import handed_in  # noqa: F401
 from torch import nn
 
-from nmtcourse.homework import marking
 from nmtcourse.homework.compare import Finding
 from nmtcourse.homework.grading import find_task, judge
 from nmtcourse.homework.laws import Careful, CarefulClass
-from nmtcourse.homework.trials import AGAIN
 
 
 def solution(id):
@@ -222,25 +219,6 @@ def test_a_method_that_calls_another_is_watched_once():
 
     careful = CarefulClass(Doubled, ["one", "two"])
     assert careful().two([1]) == [1, 1] and len(careful.calls) == 1
-
-
-KEPT = """\
-KEPT = {}
-
-def stable_softmax(scores):
-    powers = (scores - scores.amax(-1, keepdim=True)).exp()
-    return KEPT.setdefault(id(scores), powers / powers.sum(-1, keepdim=True))
-"""
-
-
-@pytest.mark.slow
-def test_what_is_kept_is_found_in_another_process_too(handed_in):  # noqa: F811
-    def keep(cells, _):
-        cells["answer-04-1"]["source"] = [KEPT]
-
-    first, *others = marking.mark(handed_in(keep)).marks
-    assert AGAIN in first.measured or "earlier result" in first.measured
-    assert [mark.points for mark in others] == [6, 8, 0]  # the choice needs the first
 
 
 class InPlace(solution("07.1")):
