@@ -18,10 +18,8 @@ EXTRAS = ("moses", "export", "browser")  # what a student does not need
 
 def lines(name: str) -> list[str]:
     """The lines of a file of requirements that pip acts on."""
-    stripped = (
-        line.split("#")[0].strip() for line in (ROOT / name).read_text("utf-8").splitlines()
-    )
-    return [line for line in stripped if line]
+    rows = (ROOT / name).read_text("utf-8").splitlines()
+    return [line for row in rows if (line := row.split("#")[0].strip())]
 
 
 def pins(name: str) -> dict[str, str]:

@@ -57,20 +57,8 @@ def test_nbval_notices_what_changed_and_nothing_else(tmp_path):
         stored_cell.source = changed
     nbformat.write(stored, tmp_path / "broken.ipynb")
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "--nbval",
-        "--nbval-current-env",
-        f"--nbval-sanitize-with={SANITIZE}",
-        "-p",
-        "no:cacheprovider",
-        "-q",
-        "-rfE",
-        "--tb=no",
-        ".",
-    ]
+    options = "--nbval --nbval-current-env -p no:cacheprovider -q -rfE --tb=no .".split()
+    command = [sys.executable, "-m", "pytest", f"--nbval-sanitize-with={SANITIZE}", *options]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     failed = re.findall(r"^(?:FAILED|ERROR) (\S+)::Cell (\d+)", done.stdout, re.MULTILINE)
     assert failed == [("broken.ipynb", str(number)) for number in (1, 2, 3, 4, 5)], done.stdout

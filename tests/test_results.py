@@ -26,11 +26,9 @@ def test_the_pages_show_the_results_that_are_committed():
 def test_a_result_names_command_seed_machine_and_signature_and_no_path_of_its_machine():
     for path in EVALUATIONS:
         text = path.read_text("utf-8")
-        found = json.loads(text)
-        assert found["command"].startswith("nmtlib ")
-        assert found["training"]["command"].startswith(("nmtlib train ", "time_to_bleu.py "))
-        assert isinstance(found["training"]["seed"], int) and found["machine"]["torch"]
-        assert "tok:" in found["scores"]["signature"] and "version:" in found["scores"]["signature"]
-        assert (
-            '"/' not in text and "/tmp" not in text and "/work" not in text and "/home" not in text
-        )
+        result, training = json.loads(text), json.loads(text)["training"]
+        assert result["command"].startswith("nmtlib ")
+        assert training["command"].startswith(("nmtlib train ", "time_to_bleu.py "))
+        assert isinstance(training["seed"], int) and result["machine"]["torch"]
+        assert all(part in result["scores"]["signature"] for part in ("tok:", "version:"))
+        assert not any(place in text for place in ('"/', "/tmp", "/work", "/home"))
