@@ -32,10 +32,6 @@ def test_the_attention_of_the_shipped_model_finds_the_origin_of_what_is_said():
     words = (len(pair.target.split()) + 1, len(pair.source.split()) + 1)
     assert weights.shape == (2, 4, *words)
     assert weights.sum(dim=-1).allclose(torch.ones(2, 4, words[0]), atol=1e-5)
-    rates = [
-        alignment.alignment_error_rate(
-            [alignment.links(weights[1].mean(0), read)], [set(pair.alignment)]
-        )
-        for read in ("output", "input")
-    ]
+    links = [alignment.links(weights[1].mean(0), read) for read in ("output", "input")]
+    rates = [alignment.alignment_error_rate([each], [set(pair.alignment)]) for each in links]
     assert rates[0] < 0.2 < 0.7 < rates[1]

@@ -48,10 +48,10 @@ def shown(monkeypatch):
     monkeypatch.setattr(predictions, "questions", lambda language="en": {ENTROPY.key: ENTROPY})
 
     def ask(**options):
-        found = []
-        monkeypatch.setattr("IPython.display.display", found.append)
+        displayed = []
+        monkeypatch.setattr("IPython.display.display", displayed.append)
         predict(ENTROPY.key, **options)
-        return found
+        return displayed
 
     return ask
 
