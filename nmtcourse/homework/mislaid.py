@@ -33,7 +33,7 @@ def what_it_is(path: Path) -> str:
 def assignment_inside(path: Path) -> str:
     """The name that a notebook should have, by its checks; or ''."""
     try:
-        text = path.read_text("utf-8") if path.stat().st_size <= MOST else ""
+        text = path.read_text("utf-8") if path.is_file() and path.stat().st_size <= MOST else ""
         cells = json.loads(text)["cells"]
         text = " ".join("".join(cell["source"]) for cell in cells)
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
@@ -59,8 +59,9 @@ def instead(folder: Path) -> list[str]:
     """The files of a student that are no notebooks of an assignment, and what they are."""
     inside, found = {*files_of(folder)}, list[str]()
     for path in sorted(folder.rglob("*")):
-        about = what_it_is(path) if path in inside else "a link to another place"
-        if about and not (is_named(path) and path in inside) and CHECKPOINTS not in path.parts:
+        if CHECKPOINTS in path.parts or is_named(path) and path in inside:
+            continue
+        if about := what_it_is(path) if path in inside else "a link to another place":
             found.append(f"{path.name} ({about})")
     return found[:5]
 

@@ -4,6 +4,7 @@ import csv
 import dataclasses
 import json
 import os
+from pathlib import Path
 
 import pytest
 
@@ -140,6 +141,16 @@ def test_what_is_no_homework_takes_the_place_of_none(folder, marked):
     assert marked == [folder / "ann" / "04_mine.ipynb"] and not found.notices
     assert any("no cell of homework 04" in line for line in said)
     assert any("is not a notebook" in line for line in said)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="Windows has no named pipes")
+def test_a_pipe_in_the_place_of_a_notebook_is_not_waited_for(folder, monkeypatch):
+    for name in (NAME, "attention.ipynb", "helper.py"):
+        os.mkfifo(folder / "ann" / name)
+    monkeypatch.setattr(Path, "read_text", lambda path, *given: pytest.fail(f"reads {path}"))
+    monkeypatch.setattr(Path, "read_bytes", lambda path: pytest.fail(f"reads {path}"))
+    ((_, found),) = submissions.grade_all(folder)
+    assert found.notices[0].startswith("was not submitted; instead there is attention.ipynb")
 
 
 def rows_of(folder, graded):
