@@ -32,7 +32,7 @@ KINDS = {
 }
 
 
-@pytest.fixture(scope="module", params=MODELS)
+@pytest.fixture(scope="module", params=some(MODELS))
 def shipped(request, engine_of):
     """A shipped model in Python and in node, and the ids of its test sentences, EOS included."""
     translator = Translator.load(request.param, device="cpu")
