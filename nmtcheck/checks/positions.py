@@ -60,7 +60,7 @@ def order_matters(adapter: Adapter, seed: int, side: str) -> str:
         if explained(adapter, seed, found, repair, measure, what).proved:
             raise found
     without = placeless(adapter, silence(build(adapter, seed)))
-    raise unseen if without else Finding(unseen.measured, LOST)
+    raise unseen if without or unseen.fits else Finding(unseen.measured, LOST)
 
 
 def within(adapter: Adapter, way: Callable[[Adapter], Any]) -> Adapter:

@@ -2,6 +2,8 @@
 
 import pytest
 
+from nmtcheck.testing import checks
+
 pytest_plugins = ["pytester"]
 
 
@@ -21,4 +23,4 @@ def test_a_check_is_a_test_that_passes_fails_or_is_skipped(pytester):
     result.assert_outcomes(passed=21, failed=1)
     result.stdout.fnmatch_lines(["*test_wrong?inside.future?*", "*cause: Each position sees*"])
     with pytest.raises(ValueError, match="no check 'insid'"):
-        __import__("nmtcheck.testing").testing.checks(None, only="insid")
+        checks(None, only="insid")
