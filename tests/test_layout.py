@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("nmtlib", "nmtcheck", "nmtcourse")  # each may import those before it
 LIMITS = {  # lines, docstrings included
     "nmtlib": 5_350,
-    "nmtcheck": 8_450,
+    "nmtcheck": 8_400,
     "nmtcourse/teaching": 5_000,
     "nmtcourse/doctor": 2_250,
     "nmtcourse/formats": 830,
