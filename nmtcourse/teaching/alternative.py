@@ -16,6 +16,7 @@ from matplotlib.container import BarContainer
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 
+from nmtcourse.teaching import language
 from nmtcourse.teaching.describe import COLOUR_BAR, rounded, tick_words, with_insets
 from nmtcourse.teaching.language import say
 
@@ -46,7 +47,8 @@ def alt_text(figure: Figure) -> str:
 
 def _spoken(text: str) -> str:
     """In the language of the notebook, as what is drawn is already."""
-    return "".join(map(say, re.split(r"(; |: |, | – )", text)))
+    parts = re.split(r"(; |: |, | – )(?![^“”]*”)", text)  # a title is not split
+    return language.WORDS.get(text) or "".join(map(say, parts))
 
 
 def _plain(text: str) -> str:

@@ -60,9 +60,12 @@ def test_the_form_with_the_most_text_goes_first(words, monkeypatch):
 
 
 def test_a_label_with_a_comma_is_one_text(words):
-    words({"ours, new": "我们的"})
+    words({"ours, new": "我们的", "A plan: one, two": "计划", "Line plot “{…}”": "图“{…}”"})
     figure, (left, right) = plt.subplots(1, 2)
+    figure.set_label("A plan: one, two.")
+    left.set_title("a, b")
     left.plot([1, 2], label="ours, new")
     left.set_xlabel("x")
     right.bar(["ours, new"], [3])
     assert alt_text(figure).count("我们的") == 2
+    assert alt_text(figure).startswith("计划. 图“a, b”")
