@@ -1,12 +1,9 @@
-"""The command line, from text files to translations; whatever goes wrong is one line, and nothing
-is lost.
-"""
+"""The command line: whatever goes wrong is one line of explanation, and nothing is lost."""
 
 import contextlib
 import io
 import json
 import os
-import random
 import re
 import shlex
 import shutil
@@ -15,7 +12,6 @@ import sys
 import threading
 import tomllib
 from dataclasses import replace
-from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -23,6 +19,7 @@ import pytest
 import torch
 from limits import NO_PROGRESS
 from resetting import reset
+from tiny import PRESET, sentence_pairs
 
 from nmtcourse import main as cli
 from nmtcourse.welcome import GROUPS, WELCOME
@@ -38,61 +35,12 @@ from nmtlib.training.history import read_history
 from nmtlib.training.trainer import Trainer
 
 ROOT = Path(__file__).resolve().parents[1]
-GERMAN = (
-    ["der hund", "die katze", "das kind", "die frau", "der mann"],
-    ["läuft", "schläft", "singt", "liest"],
-)
-ENGLISH = (
-    ["the dog", "the cat", "the child", "the woman", "the man"],
-    ["runs", "sleeps", "sings", "reads"],
-)
-TIMES = [("heute", "today"), ("hier", "here"), ("nie", "never")]
-PRESET = """
-[corpus]
-source_language = "de"
-target_language = "en"
-train = ["train.tsv"]
-validation = ["validation.tsv"]
-test = ["test.tsv"]
-
-[tokenizer]
-kind = "whitespace"
-
-[model]
-d_model = 16
-n_heads = 2
-n_encoder_layers = 1
-n_decoder_layers = 1
-d_ff = 32
-max_length = 20
-
-[training]
-epochs = 2
-max_tokens = 64
-learning_rate = 5e-3
-warmup = 5
-average = 2
-precision = "fp32"
-device = "cpu"
-
-[decoding]
-beam = 2
-"""
 STATES = ("model", "best", "last")
 RUN_FILES = {
     *("settings.json", "source.json", "target.json", "history.csv", "curves.png", "samples.txt"),
     *("log.txt", *(f"{name}.safetensors" for name in STATES)),
 }
 COMMANDS = " ".join(names for names, _ in GROUPS.values()).split()
-
-
-def sentence_pairs() -> list[tuple[str, str]]:
-    """Sixty pairs, all different, in a fixed mixed order."""
-    sides = [zip(*words, strict=True) for words in zip(GERMAN, ENGLISH, strict=True)]
-    words = product(*sides, TIMES)
-    rows = [tuple(f"{s[i]} {v[i]} {t[i]} ." for i in (0, 1)) for s, v, t in words]
-    random.Random(0).shuffle(rows)
-    return rows
 
 
 SPLITS = {

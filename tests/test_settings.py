@@ -1,6 +1,4 @@
-"""Settings are checked where they are given: an error names the place, the key, and what was
-expected.
-"""
+"""Settings are checked where they are given: an error names the place, the key and the cure."""
 
 import json
 from dataclasses import fields, replace

@@ -1,6 +1,4 @@
-"""Tokenizers give back the text they were given, cut where they promise, and survive a round trip
-to JSON.
-"""
+"""Tokenizers give back the text they were given, cut where they promise; so does their JSON."""
 
 import json
 import re

@@ -1,6 +1,4 @@
-"""Metrics equal the libraries they stand on, and refuse the input that those would silently score
-wrongly.
-"""
+"""Metrics equal their libraries, and refuse the input that those would score wrongly."""
 
 import logging
 import warnings

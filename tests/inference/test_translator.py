@@ -1,6 +1,4 @@
-"""A translator gives each sentence its own translation, in order; of a damaged run it says what is
-wrong.
-"""
+"""Each sentence gets its own translation, in order; a damaged run is named and refused."""
 
 import dataclasses
 import json
@@ -188,18 +186,6 @@ def test_n_best_are_different_and_best_first(translator):
     assert all(len(h[0].ids) <= 2 for h in translator.search(SENTENCES, max_length=2))
 
 
-@pytest.mark.parametrize("beam", [1, 2])
-def test_a_hypothesis_carries_its_own_log_probability(translator, beam):
-    found = translator.search(SENTENCES, beam=beam, length_penalty=0.0)
-    for sentence, (best,) in zip(SENTENCES, found, strict=True):
-        source = torch.tensor([[*translator.source.encode(sentence), EOS]])
-        with torch.no_grad():
-            logp = translator.model(source, torch.tensor([[BOS, *best.ids]])).log_softmax(-1)[0]
-        expected = float(logp[range(len(best.ids) + 1), [*best.ids, EOS]].sum())
-        assert best.log_prob == pytest.approx(expected, abs=1e-9)
-        assert best.score == pytest.approx(best.log_prob)
-
-
 def test_an_example_is_what_training_reads(translator):
     example = translator.example("s0 s1", "t0")
     assert example == ([4, 5, EOS], [BOS, 4, EOS])
@@ -230,13 +216,6 @@ def test_a_shipped_model_is_loaded_by_its_name_unless_a_folder_has_it(run, monke
     monkeypatch.chdir(run.parent)
     run.rename(run.with_name(name))
     assert Translator.load(name).settings == SETTINGS
-
-
-def test_a_search_that_is_recorded_says_the_same(translator):
-    plain = translator.translate(SENTENCES)
-    with record_attention(translator.model) as maps:
-        assert translator.translate(SENTENCES) == plain
-    assert maps["decoder.1.cross_attention"]
 
 
 def test_unknown_words_are_named_once_in_order_as_they_were_typed(translator):

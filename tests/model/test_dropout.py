@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from nmtlib.model.embeddings import Dropout, dropout
+from nmtlib.model.layers import Residual
 
 
 @pytest.mark.parametrize("p", [0.1, 0.3, 0.5])
@@ -36,3 +37,9 @@ def test_nothing_happens_in_evaluation_or_with_probability_zero():
     x = torch.randn(5, 5)
     assert Dropout(0.5).eval()(x) is x and dropout(x, 0.0) is x
     assert Dropout(0.5).train()(torch.ones(1000)).eq(0).any()
+
+
+def test_dropout_acts_on_the_sublayer_and_never_on_the_residual():
+    x = torch.ones(50, 8)
+    out = Residual(8, 0.5, "pre").train()(x, torch.ones_like)
+    assert set(out.unique().tolist()) == {1.0, 3.0}

@@ -37,20 +37,6 @@ def test_every_value_follows_the_formula_of_the_paper():
             assert table[position, 2 * i + 1].item() == pytest.approx(math.cos(angle), abs=1e-6)
 
 
-def test_positions_are_distinct_and_a_shift_is_one_rotation_for_all():
-    table = sinusoidal_table(200, 16).double()
-    distances = torch.cdist(table, table) + torch.eye(200).double() * 9
-    assert distances.min() > 0.1
-    shift, pairs = 7, table.view(200, 8, 2)  # (position, pair, sin and cos)
-    angle = shift * 10000.0 ** (-torch.arange(8).double() / 8)
-    rotation = torch.stack(
-        [torch.stack([angle.cos(), angle.sin()], -1), torch.stack([-angle.sin(), angle.cos()], -1)],
-        -2,
-    )
-    rotated = torch.einsum("pij,npj->npi", rotation, pairs[:-shift])
-    assert torch.allclose(rotated, pairs[shift:], atol=1e-5)
-
-
 @pytest.mark.parametrize("kind", ["sinusoidal", "learned"])
 def test_positions_are_added_once_and_can_start_later(kind):
     torch.manual_seed(0)

@@ -1,6 +1,4 @@
-"""The model equals torch's own Transformer, is causal, ignores padding, and decodes step by step
-alike.
-"""
+"""The model equals torch's, is causal, ignores padding, and decodes step by step alike."""
 
 import dataclasses
 import math
@@ -128,33 +126,6 @@ def test_step_by_step_decoding_equals_decoding_at_once(norm, positions):
         real = target[:, position] != 0
         assert torch.allclose(logits[real], full[real, position], atol=1e-10)
         assert torch.equal(logits[real].argmax(-1), full[real, position].argmax(-1))
-
-
-def test_hypotheses_of_one_sentence_share_its_memory():
-    model = make()
-    source, target = batch()
-    state = model.start(source)
-    model.step(target[:, 0], state)
-    state.reorder(torch.arange(3).repeat_interleave(2))  # two hypotheses each
-    tokens = torch.tensor([4, 5, 6, 7, 8, 9])
-    logits = model.step(tokens, state)
-    for row, token in enumerate(tokens):
-        sentence = source[row // 2 : row // 2 + 1]
-        alone = model(sentence, torch.tensor([[1, int(token)]]))[:, -1]
-        assert torch.allclose(logits[row : row + 1], alone, atol=1e-10)
-
-
-def test_the_cache_follows_the_hypotheses_that_are_kept():
-    model = make()
-    source, target = batch()
-    state = model.start(source)
-    model.step(target[:, 0], state)
-    model.step(target[:, 1], state)
-    state.reorder(torch.tensor([2, 0]))
-    state.select_sentences(torch.tensor([2, 0]))
-    logits = model.step(target[[2, 0], 2], state)
-    full = model(source, target[:, :3])[[2, 0], -1]
-    assert torch.allclose(logits, full, atol=1e-10)
 
 
 @pytest.mark.parametrize("embedding_init", ["xavier", "normal"])

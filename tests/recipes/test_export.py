@@ -1,6 +1,4 @@
-"""An exported model is the same model: equal logits, equal translations, and a README whose code
-runs.
-"""
+"""An exported model is the same model, and the code of its README runs."""
 
 import errno
 import functools

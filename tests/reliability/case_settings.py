@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 
 from case import Case
-from workplace import PRESET
+from tiny import PRESET
 
 from nmtlib.settings import SECTIONS, Settings
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 
 from case import SENTENCE, Case
-from workplace import PRESET
+from tiny import PRESET
 
 GOOD = "der hund schläft heute .\tthe dog sleeps today .\n" * 8
 TWO_FILES = PRESET.replace('["train.tsv"]', '["train.de", "train.en"]').encode()

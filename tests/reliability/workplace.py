@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import itertools
 import os
 import shutil
 from collections.abc import Iterator
@@ -12,42 +11,7 @@ from pathlib import Path
 
 from case import Case, Outcome, changes, judge
 from running import call
-
-GERMAN = ("der hund", "die katze", "das kind", "die frau"), ("läuft", "schläft", "singt")
-ENGLISH = ("the dog", "the cat", "the child", "the woman"), ("runs", "sleeps", "sings")
-TIMES = (("heute", "today"), ("hier", "here"), ("nie", "never"))
-PRESET = """
-[corpus]
-source_language = "de"
-target_language = "en"
-train = ["train.tsv"]
-validation = ["validation.tsv"]
-test = ["test.tsv"]
-
-[tokenizer]
-kind = "whitespace"
-
-[model]
-d_model = 16
-n_heads = 2
-n_encoder_layers = 1
-n_decoder_layers = 1
-d_ff = 32
-max_length = 20
-norm = "pre"
-
-[training]
-epochs = 2
-max_tokens = 128
-learning_rate = 5e-3
-warmup = 5
-average = 2
-precision = "fp32"
-device = "cpu"
-
-[decoding]
-beam = 2
-"""
+from tiny import PRESET, sentence_pairs
 
 
 class Workplace:
@@ -56,14 +20,7 @@ class Workplace:
     def __init__(self, folder: Path):
         """Make the corpus and the runs: `run` is finished, `half` was killed after one epoch."""
         self.folder = folder
-        rows = [
-            f"{s[0]} {v[0]} {t[0]} .\t{s[1]} {v[1]} {t[1]} .\n"
-            for s, v, t in itertools.product(
-                zip(GERMAN[0], ENGLISH[0], strict=True),
-                zip(GERMAN[1], ENGLISH[1], strict=True),
-                TIMES,
-            )
-        ]
+        rows = [f"{german}\t{english}\n" for german, english in sentence_pairs()]
         splits = {"test": rows[::7], "validation": rows[3::7], "train": rows}
         for split, lines in splits.items():
             (folder / f"{split}.tsv").write_bytes("".join(lines).encode())
