@@ -10,6 +10,7 @@ import execute
 import nbformat
 import pytest
 import rules
+import tiles
 from limits import NO_PROGRESS
 from nbformat.v4 import new_code_cell, new_notebook
 
@@ -26,6 +27,11 @@ def test_a_notebook_keeps_the_rules():
 def test_most_outputs_of_the_course_are_compared():
     books = [nbformat.read(path, as_version=4) for path in NOTEBOOKS]
     assert list(rules.plain.course(books)) == []
+
+
+def test_a_tile_shows_a_figure_that_its_notebook_has():
+    for _, notebook, _, cell in tiles.COURSE:
+        assert tiles.cell_figure(notebook, cell).startswith(b"\x89PNG")
 
 
 SETUP = """import warnings
