@@ -48,12 +48,14 @@ def same(
         return None
     if isinstance(expected, Tensor):
         return _same_tensor(result, expected, what, cause, tolerance, 8 * moved)
+    if isinstance(expected, bool) and isinstance(result, Tensor) and result.shape == ():
+        result = result.detach().numpy()[()]
     if isinstance(result, np.generic):
         result = result.item()
     if isinstance(expected, float) and isinstance(result, int | float):
         result, wanted = torch.tensor(float(result)).double(), torch.tensor(expected).double()
         return _same_tensor(result, wanted, what, cause, tolerance or 1e-4, 8 * moved)
-    if isinstance(expected, list | tuple) and isinstance(result, type(expected)):
+    if isinstance(expected, list | tuple) and isinstance(result, (type(expected), tuple)):
         for place, (one, other) in enumerate(zip(result, expected, strict=False)):
             part = f"{what}: number {place}"
             same(one, other, part, cause=cause, tolerance=tolerance, moved=moved)
@@ -143,12 +145,6 @@ def gradients(result: Tensor, towards: Tensor, *inputs: Tensor) -> list[Tensor]:
     found = torch.autograd.grad(result, inputs, towards.to(result.dtype), allow_unused=True)
     pairs = zip(found, inputs, strict=True)
     return [torch.zeros_like(x) if g is None else g.to_dense() for g, x in pairs]
-
-
-def listed(found: Any, what: str) -> list[Any]:
-    """A list, as it was asked for; Finding for a tensor or an array, which may hold the same."""
-    holds(isinstance(found, list | tuple), f"{what} is {short(found)}", "a list")
-    return [*found]
 
 
 def holds(condition: Any, measured: str, expected: str, cause: str = "") -> None:

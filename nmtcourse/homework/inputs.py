@@ -8,7 +8,6 @@ on the constants in whatever modules are loaded, and a verdict may not.
 
 from __future__ import annotations
 
-import copy
 import math
 import random
 from collections.abc import Callable, Sequence
@@ -16,7 +15,7 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 TYPES = (torch.float32, torch.float64)
 HALVES = (torch.float16, torch.bfloat16)
@@ -200,16 +199,6 @@ class Draw:
         elif mask.numel():
             mask &= torch.rand(*shape[:-1], 1, generator=self.generator) < 0.7
         return self.laid(mask)
-
-    def module(self, module: nn.Module) -> nn.Module:
-        """The module, or a copy of it while the original is spoiled."""
-        if not self.choose(2):
-            return module
-        found = copy.deepcopy(module)
-        with torch.no_grad():
-            for tensor in module.train(not module.training).state_dict().values():
-                tensor.zero_()
-        return found
 
     def shuffled(self, items: Sequence[Item]) -> list[Item]:
         """The items in another order."""

@@ -8,10 +8,11 @@ with other numbers, and what it returned before is emptied: a result hangs on th
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import inspect
 import random
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import starmap
 from types import new_class
 from typing import Any
@@ -31,8 +32,8 @@ class Careful:
     """A student's function that may not change what it is given, or call what is forbidden.
 
     `given` has the arguments of the last call. A `seeded` function has a seed or a generator, and
-    may not use a global one. With a number `only`, calls get the arguments of the turn before,
-    except for one.
+    may not use a global one. It may change the arguments that it `changes`. With a number `only`,
+    calls get the arguments of the turn before, except for one.
     """
 
     def __init__(
@@ -41,10 +42,11 @@ class Careful:
         forbidden: tuple[str, ...] = (),
         sealed: tuple[str, ...] = (),
         seeded: bool = False,
+        changes: tuple[str, ...] = (),
     ):
         self.function, self.mode, self.sealed = function, Without(forbidden), sealed
         self.__wrapped__ = function  # where `inspect` finds the names of the arguments
-        self.seeded, self.busy = seeded, False
+        self.seeded, self.changes, self.busy = seeded, changes, False
         self.forget()
 
     def forget(self) -> None:
@@ -66,7 +68,8 @@ class Careful:
         chance, before = chances() if self.seeded else None, settings()
         watched = self.mode if self.mode.forbidden else contextlib.nullcontext()
         failed = result = None
-        with unchanged(**given), lending() as lent:
+        same = {name: value for name, value in given.items() if name not in self.changes}
+        with unchanged(**same), lending() as lent:
             try:
                 with watched, sealing(self.sealed):
                     result = function(*map(lent, args), **{k: lent(v) for k, v in kwargs.items()})
@@ -134,6 +137,7 @@ class CarefulClass(Careful):
     """
 
     made: list[Any] | None = None
+    built: Mapping[str, Any] = {}  # with what the last object was made
 
     def __init__(self, made: Any, methods: list[str]):
         super().__init__(made)
@@ -150,16 +154,18 @@ class CarefulClass(Careful):
             bound = getattr(super(self.function, owner), name)
             if self.busy:
                 return bound(*args, **kwargs)
-            self.busy = True
+            self.busy, used = True, self.renewed(args)
+            self.given = {**self.built, **named_arguments(bound, used, kwargs)}
             try:
-                return self.watched(bound, self.renewed(args), kwargs, owner)
+                return self.watched(bound, used, kwargs, owner)
             finally:
                 self.busy = False
 
         return method
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        with unchanged(**named_arguments(self.__wrapped__, args, kwargs)):
+        self.built = self.given = named_arguments(self.__wrapped__, args, kwargs)
+        with unchanged(**self.built):
             made = self.function(*args, **kwargs)
             self.made = self.made or [made, self.function(*args, **kwargs)]
         one, other = ({*map(key_of, tensors_of(each))} for each in self.made)
@@ -341,6 +347,8 @@ def kept(value: Any) -> Any:
         return [kept(each) for each in value]
     if isinstance(value, set):
         return frozenset(value)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return kept(vars(value))
     if isinstance(value, torch.nn.Module):
         modes = [(module.training, len(module._forward_hooks)) for module in value.modules()]
         named = [*value.named_parameters(), *value.named_buffers()]

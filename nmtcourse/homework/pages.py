@@ -43,8 +43,9 @@ seconds. Hints cost no points. Your final points come from the same checks.
 Unless a task says otherwise:
 
 - Leave what you are given as it is; a result may be a view of it. Return numbers of the \
-floating-point type of the tensors that you are given, which may be float16 or bfloat16; torch's \
-default type is float32. A list holds plain numbers or words, not tensors.
+floating-point type of the tensors that you are given, which may be float16 or bfloat16 (if a \
+library has no such type, its error is no mistake of yours); torch's default type is float32. A \
+list holds plain numbers or words, not tensors.
 - Every axis of a tensor has a size of at least 1, and a tensor may have any memory layout.
 - Keep nothing from one call to the next: a result depends on the arguments alone, whatever was \
 called before and whatever the caller has changed in earlier arguments and results since. Later \

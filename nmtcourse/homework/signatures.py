@@ -177,25 +177,45 @@ class Made:
         return self.make(draw, known) if self.needs else self.make(draw)
 
 
-def arguments(signature: Mapping[str, Any], draw: Draw) -> dict[str, Any]:
-    """The arguments of one call by name; what is no kind of value is a value itself."""
-    known: dict[str, Any] = {}
+def arguments(
+    signature: Mapping[str, Any], draw: Draw, before: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """The arguments of one call by name; what is no kind of value is a value itself.
+
+    `before` has those of earlier calls of a trace.
+    """
+    known: dict[str, Any] = {**(before or {})}
     kinds = [kind for kind in signature.values() if isinstance(kind, Float | Made)]
-    if kinds and all(kind.half for kind in kinds):
+    if before is None and kinds and all(kind.half for kind in kinds):
         draw.halved()
     for name, kind in signature.items():
         known[name] = kind.sample(draw, known) if hasattr(kind, "sample") else kind
     return known
 
 
+def left_in(given: Mapping[str, Any], changes: tuple[str, ...] = ()) -> Any:
+    """What a call leaves in its arguments: how often each was called, a module that it changes."""
+    for name, value in given.items():
+        if hasattr(value, "calls"):
+            yield f"the calls of {name}", value.calls
+        if name in changes and isinstance(value, torch.nn.Module):
+            yield f"whether {name} is in training mode", value.training
+            for part, weight in sorted(value.named_parameters()):
+                slope = torch.zeros_like(weight) if weight.grad is None else weight.grad
+                yield f"the gradient of {part}", slope, 1e-5  # as exact as float32
+                yield f"the weight {part}", weight, 1e-5
+
+
 def results(found: Any, tracked: bool) -> Any:
-    """What is compared of a result: itself, or its parts; a list of tensors is like a tuple.
+    """What is compared of a result: itself, or its parts; a list is like a tuple.
 
     Whether it requires a gradient is, where one can be `tracked` to an argument.
     """
-    several = isinstance(found, tuple) or type(found) is list and any(map(torch.is_tensor, found))
+    several = isinstance(found, list | tuple) and any(map(torch.is_tensor, found))
     if several:
         yield "the number of results", len(found)
+    elif isinstance(found, list | tuple):
+        found = [*found]
     for place, part in enumerate(found if several else [found], 1):
         what = f"result {place}" if several else "your result"
         yield what, part

@@ -21,7 +21,8 @@ from typing import Any
 from nmtcourse.homework.compare import Finding
 from nmtcourse.homework.inputs import Draw
 from nmtcourse.homework.laws import parts
-from nmtcourse.homework.signatures import arguments, results
+from nmtcourse.homework.signatures import arguments, left_in, results
+from nmtcourse.homework.traces import traced
 from nmtlib.errors import require
 
 DRAWS, ALL_DRAWS = 40, 96  # inputs of a property, and of one for all that a page allows
@@ -62,10 +63,12 @@ class Property:
 class Task:
     """One thing to write: text and hints, the solution, its mistakes, and its properties.
 
-    `mistakes` maps each mistake to the edits that turn the solution into it. A task that is not
-    `pure` may change its arguments. `forbidden` functions of torch may not be called, nor those of
-    `sealed` modules; a `seeded` function may not use a global random generator. The `signature`
-    says which arguments the text allows. `uses` names the answers that a choice needs.
+    `mistakes` maps each mistake to the edits that turn the solution into it. An answer may change
+    what it is given where it is not `pure`, otherwise the arguments that it `changes`. `forbidden`
+    functions of torch may not be called, nor those of `sealed` modules; a `seeded` function may not
+    use a global random generator. The `signature` says which arguments the text allows. Up to so
+    many `calls` of the methods of a class are made; `shown` are its attributes, and its weights are
+    `listed` in the text or not. `uses` names the answers that a choice needs.
     """
 
     id: str
@@ -82,10 +85,14 @@ class Task:
     example: str = ""
     mistakes: dict[str, Sequence[Edit]] = field(default_factory=dict)
     pure: bool = True
+    changes: tuple[str, ...] = ()
     forbidden: tuple[str, ...] = ()
     sealed: tuple[str, ...] = ()
     seeded: bool = False
     signature: Mapping[str, Any] = field(default_factory=dict)
+    calls: int = 3
+    shown: tuple[str, ...] = ()
+    listed: bool = True
     seconds: float = 20.0
     uses: tuple[str, ...] = ()
     checks: list[Property] = field(default_factory=list)
@@ -95,10 +102,11 @@ class Task:
     def properties(self) -> list[Property]:
         """All properties, in the order in which they are tried; that of the signature is last."""
         whole = any(prop.whole for prop in self.checks)
-        if not self.signature or whole or inspect.isclass(self.solution):
+        if not self.signature or whole:
             return self.checks
-        measure = measured(equals_the_solution(self), self.signature)
-        return [*self.checks, Property(STATEMENT, ADVICE, 1.0, ALL_DRAWS, measure, plain=True)]
+        measure = equals_the_solution(self, self.signature)
+        plain = not (inspect.isclass(self.solution) or self.changes)
+        return [*self.checks, Property(STATEMENT, ADVICE, 1.0, ALL_DRAWS, measure, plain=plain)]
 
     @property
     def check_line(self) -> str:
@@ -221,14 +229,21 @@ class Assignment:
         return register
 
     def promise(
-        self, solution: Any, statement: str, advice: str, *, worth: float = 1.0, **kinds: Any
+        self,
+        solution: Any,
+        statement: str,
+        advice: str,
+        *,
+        worth: float = 1.0,
+        draws: int = 0,
+        **kinds: Any,
     ) -> None:
         """Add a property: for arguments of some `kinds` the result is the solution's."""
         task = self._of(solution)
-        measure = measured(equals_the_solution(task), {**task.signature, **kinds})
-        draws = DRAWS if kinds else ALL_DRAWS
-        prop = Property(statement, advice, worth, draws, measure, plain=True, whole=not kinds)
-        task.checks.append(prop)
+        measure = equals_the_solution(task, {**task.signature, **kinds})
+        draws = draws or (DRAWS if kinds else ALL_DRAWS)
+        how = {"plain": not (inspect.isclass(solution) or task.changes), "whole": not kinds}
+        task.checks.append(Property(statement, advice, worth, draws, measure, **how))
 
     def question(
         self, title: str, options: Sequence[str], hints: tuple[str, str], *, read: str, uses: Any
@@ -278,15 +293,18 @@ class Assignment:
         return f"{self.number}.{len(self.tasks) + 1}"
 
 
-def equals_the_solution(task: Task) -> Callable:
-    """What shows the result of an answer, called with arguments in the order of the solution's."""
+def equals_the_solution(task: Task, signature: Mapping[str, Any]) -> Measure:
+    """What shows the results of an answer, called with arguments in the order of the solution's."""
+    if inspect.isclass(task.solution):
+        return traced(task, signature)
 
     def measure(answer: Any, draw: Draw, **known: Any) -> Any:
-        names = inspect.signature(task.solution).parameters
-        tracked = any(getattr(each, "requires_grad", False) for each in parts([*known.values()]))
-        yield from results(answer(*(known[name] for name in names if name in known)), tracked)
+        given = {n: known[n] for n in inspect.signature(task.solution).parameters if n in known}
+        tracked = any(getattr(each, "requires_grad", False) for each in parts([*given.values()]))
+        yield from results(answer(*given.values()), tracked)
+        yield from left_in(given, task.changes)
 
-    return measure
+    return measured(measure, signature)
 
 
 def measured(function: Callable, signature: Mapping[str, Any]) -> Measure:

@@ -263,7 +263,7 @@ def guarded(task: Task, answer: Any) -> Any:
         return answer
     if inspect.isclass(answer):
         return CarefulClass(answer, methods_of(task.solution))
-    return Careful(answer, task.forbidden, task.sealed, task.seeded)
+    return Careful(answer, task.forbidden, task.sealed, task.seeded, task.changes)
 
 
 def given_to(subject: Any) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from collections import Counter
 
 import torch
 
-from nmtcourse.homework.compare import holds, listed, refuses, short
+from nmtcourse.homework.compare import holds, refuses, short
 from nmtcourse.homework.inputs import Draw
 from nmtcourse.homework.signatures import Made, OneOf, Whole
 from nmtcourse.homework.task import Assignment
@@ -38,6 +38,18 @@ def some_counts(draw: Draw) -> dict[str, int]:
         word = "".join(draw.random.choices(letters, k=draw.random.randint(1, 8)))
         words[word] = draw.random.choice((1, 1, 2, 3, 30, 1000))
     return words
+
+
+def words_of(sentences: list[list[str]]) -> list[str]:
+    """All words of some sentences, and one that is in none."""
+    return [*sorted({word for sentence in sentences for word in sentence}), "never-seen", ""]
+
+
+def some_ids(draw: Draw, known: dict) -> list[int]:
+    """Some of the ids that a vocabulary of these sentences has."""
+    counts = Counter(word for sentence in known["sentences"] for word in sentence)
+    kept = sum(n >= known["min_count"] for n in counts.values())
+    return draw.random.choices(range(4 + kept), k=draw.size(0, 9))
 
 
 @homework.task(
@@ -80,7 +92,9 @@ def some_counts(draw: Draw) -> dict[str, int]:
     signature={
         "sentences": Made(some_sentences),
         "others": Made(some_sentences),
-        "least": Whole(1, 4),
+        "min_count": Whole(1, 4),
+        "words": Made(lambda draw, known: draw.shuffled(words_of(known["sentences"])), needs=True),
+        "ids": Made(some_ids, needs=True),
     },
 )
 class Vocabulary:
@@ -112,47 +126,29 @@ class Vocabulary:
         ### END SOLUTION
 
 
-def words_of(sentences: list[list[str]]) -> list[str]:
-    """All words of some sentences, and one that is in none."""
-    return [*sorted({word for sentence in sentences for word in sentence}), "never-seen", ""]
-
-
 @homework.check(
     Vocabulary, "Encode a sentence whose word counts you know, and print the ids.", worth=2
 )
 def numbers_words_by_frequency(answer, sentences, others):
     """Words get the ids from 4 on, by frequency, then alphabetically, in each vocabulary anew."""
-    held, words = [[*sentence] for sentence in sentences], words_of(sentences)
-    vocabulary = answer(held)
-    for sentence in held:  # the caller goes on
-        sentence += ["late"] * 20
+    vocabulary, words = answer(sentences), words_of(sentences)
     answer(others).encode(words)
     for _ in range(2):
-        found = vocabulary.encode([*words])
-        what = f"{sentences} encoded as {words}"
-        yield what, [int(i) for i in listed(found, what)]
+        yield f"{sentences} encoded as {words}", vocabulary.encode([*words])
 
 
 @homework.check(Vocabulary, "Which words does `min_count` keep, and which id do the others get?")
-def leaves_rare_words_out(answer, sentences, least):
+def leaves_rare_words_out(answer, sentences, min_count):
     """Words below `min_count` and unseen words become UNK; the others keep their order."""
-    vocabulary, words = answer(sentences, least), words_of(sentences)
-    found = vocabulary.encode([*words, *words[:1]])
-    yield f"{words} of {sentences} with min_count = {least}", [int(i) for i in found]
-    yield "no words encoded", [int(i) for i in vocabulary.encode([])]
-    yield "the words, encoded and decoded", [*vocabulary.decode(vocabulary.encode([*words]))]
+    words, found = words_of(sentences), answer(sentences, min_count)
+    yield f"{words} of {sentences} with min_count = {min_count}", found.encode([*words, *words[:1]])
 
 
-@homework.check(Vocabulary, "What should the reader see of PAD, BOS, EOS and UNK?")
-def comes_back(answer, sentences, draw):
-    """Decoding returns the words without PAD, BOS and EOS, and shows UNK as <UNK>."""
-    words = words_of(sentences)
-    ids = draw.random.choices(range(2 + len(words)), k=draw.size(0, 9))
-    vocabulary = answer(sentences)
-    vocabulary.encode(["never-seen", *words])
-    what = f"the decoded ids {ids} of {len(words) - 2} words"
-    yield what, listed(vocabulary.decode(ids), what)
-    yield "the words, encoded and decoded", list(vocabulary.decode(vocabulary.encode(words)))
+homework.promise(
+    Vocabulary,
+    "Decoding returns the words without PAD, BOS and EOS, and shows UNK as <UNK>.",
+    "What should the reader see of PAD, BOS, EOS and UNK?",
+)
 
 
 @homework.task(

@@ -1,16 +1,15 @@
 """Homework 02: a lookup as a matmul, the scaled embedding, one table for input and output."""
 
-import copy
 import math
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from nmtcourse.homework.compare import gradients, holds, refuses, same, short
+from nmtcourse.homework.compare import gradients, holds, refuses, same
 from nmtcourse.homework.inputs import Draw
 from nmtcourse.homework.operations import Operations
-from nmtcourse.homework.signatures import Float, Ids
+from nmtcourse.homework.signatures import Float, Ids, Made, Size
 from nmtcourse.homework.task import Assignment
 
 homework = Assignment(
@@ -130,6 +129,12 @@ def is_one_product(answer, ids, table):
     A negative id is accepted.
         0 <= int(ids.min()) <= int => int
     """,
+    signature={
+        "vocab_size": Size("V"),
+        "d_model": Size("D"),
+        "pad": Made(lambda draw: draw.choose(draw.named("V")), half=True),
+    }
+    | {"ids": Ids("B S", "V")},
 )
 class ScaledEmbedding(nn.Module):
     """Ids (B, S) -> vectors (B, S, D), scaled by the root of D; the row of PAD stays zero."""
@@ -153,31 +158,20 @@ class ScaledEmbedding(nn.Module):
 
 
 @homework.check(ScaledEmbedding, "Name the table `weight` and make it a parameter.", worth=0)
-def has_one_parameter(answer, draw: Draw):
+def has_one_parameter(answer, vocab_size, d_model, pad):
     """The only parameter is the table, `weight`."""
-    module = answer(*draw.sizes(2, 2))
+    module = answer(vocab_size, d_model, pad)
     yield "the parameters", {name: [*p.shape] for name, p in module.named_parameters()}
-
-
-@homework.check(
-    ScaledEmbedding, "Divide a result by its row of the table: what is the factor?", worth=2
-)
-def is_scaled(answer, draw: Draw):
-    """The result is the rows times the root of D, in training and evaluation mode; the table gets
-    the gradient, except for the row of PAD.
-    """
-    draw.halved()
-    (v, d), (b, s) = draw.sizes(2, 2, 20), draw.sizes(2)
-    pad, ids = draw.choose(v), draw.ids(0, v, b, s)
-    module, _ = answer(v, d, pad=pad).to(draw.dtype), answer(v, d, pad=pad)
-    module = draw.module(module)
     yield "the row of PAD", module.weight[pad]
-    for training in (True, False):
-        with torch.no_grad():
-            module.train(training).weight.copy_(draw.normal(v, d))[pad] = 0
-        result, towards = module(ids), draw.normal(b, s, d)
-        yield f"the result for ids {short(ids)} of {v} with pad = {pad}", result
-        yield f"the gradient with pad = {pad}", gradients(result, towards, module.weight)[0]
+
+
+homework.promise(
+    ScaledEmbedding,
+    "The result is the rows times the root of D, in training and evaluation mode; the table gets "
+    "the gradient, except for the row of PAD.",
+    "Divide a result by its row of the table: what is the factor?",
+    worth=2,
+)
 
 
 @homework.check(
@@ -199,12 +193,11 @@ def starts_small(answer, draw: Draw):
 
 
 @homework.check(ScaledEmbedding, "Compare the ids with the size of the table before the lookup.")
-def refuses_strange_ids(answer, draw: Draw):
+def refuses_strange_ids(answer, vocab_size, d_model, pad, ids, draw):
     """A negative id, or one of V or more, raises a ValueError that names it."""
-    v, b, s = draw.sizes(3, 3)
-    ids, strange = draw.ids(0, v, b, s), draw.one_of([v, -1, v + 7, -v])
-    ids[draw.choose(b), draw.choose(s)] = strange
-    refuses(answer(v, 5), (ids,), f"the id {strange} of {v}", strange)
+    strange = draw.one_of([vocab_size, -1, vocab_size + 7, -vocab_size])
+    ids[tuple(map(draw.choose, ids.shape))] = strange
+    refuses(answer(vocab_size, d_model, pad), (ids,), f"the id {strange} of {vocab_size}", strange)
 
 
 @homework.task(
@@ -243,6 +236,8 @@ def refuses_strange_ids(answer, draw: Draw):
     `read` does not train the table.
         F.embedding(ids, self.weight) => F.embedding(ids, self.weight.detach())
     """,
+    signature={"vocab_size": Size("V"), "d_model": Size("D")}
+    | {"ids": Ids("...", "V"), "x": Float("... D")},
 )
 class TiedTable(nn.Module):
     """One table (V, D) that embeds ids and computes logits."""
@@ -281,38 +276,12 @@ def has_a_single_table(answer, draw: Draw):
     holds(not alike, "tables with the same initial values", "random numbers")
 
 
-@homework.check(TiedTable, "Which of the two methods has the factor, and what do copies share?")
-def reads_and_speaks(answer, draw: Draw):
-    """`read` applies the factor; `speak` multiplies by all rows without it; both train the table,
-    after copies, changes of dtype, reloading and changes of the weights.
-    """
-    draw.halved()
-    v, d = draw.sizes(2, 2)
-    module, other = answer(v, d), answer(v, d)
-    with torch.no_grad():
-        module.weight.copy_(draw.normal(v, d))
-    ids, x = (
-        draw.ids(0, v, *draw.sizes(draw.size(0, 3))),
-        draw.normal(*draw.sizes(draw.size(0, 3)), d),
-    )
-    module.train(draw.one_of([True, False]))
-    how = draw.one_of(["the module", "a copy", "a reloaded module"])
-    if how == "a copy":
-        module = copy.deepcopy(module)
-    elif how == "a reloaded module":
-        module = (other.load_state_dict(module.state_dict()), other)[1]
-    module = module.to(draw.dtype)
-    for _ in range(2):
-        read, speak = module.read(ids), module.speak(x.requires_grad_())
-        yield f"`read` of {how}, V = {v}", read
-        yield f"`speak` of {how}, D = {d}", speak
-        for name, result, inputs in (("read", read, []), ("speak", speak, [x])):
-            towards = (
-                draw.normal(*ids.shape, d) if name == "read" else draw.normal(*x.shape[:-1], v)
-            )
-            yield f"the gradient by `{name}`", gradients(result, towards, module.weight, *inputs)
-        with torch.no_grad():
-            module.weight.add_(0.5)  # one training step
+homework.promise(
+    TiedTable,
+    "`read` applies the factor; `speak` multiplies by all rows without it; both train the table, "
+    "after copies, changes of dtype, reloading and changes of the weights.",
+    "Which of the two methods has the factor, and what do copies share?",
+)
 
 
 @homework.question(

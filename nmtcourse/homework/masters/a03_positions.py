@@ -5,9 +5,9 @@ import math
 import torch
 from torch import Tensor, nn
 
-from nmtcourse.homework.compare import ROUNDING, gradients, holds, refuses, same
+from nmtcourse.homework.compare import holds, refuses, same
 from nmtcourse.homework.inputs import Draw
-from nmtcourse.homework.signatures import Whole
+from nmtcourse.homework.signatures import Made, OneOf, Size, Whole
 from nmtcourse.homework.task import Assignment
 from nmtlib.model.embeddings import sinusoidal_table
 
@@ -151,6 +151,16 @@ homework.promise(
 )
 
 
+def some_words(draw: Draw) -> Tensor:
+    """Embedded words, one or as many as the table has."""
+    return draw.normal(draw.named("B"), 1 + draw.choose(draw.named("M")), draw.named("2*D"))
+
+
+def some_start(draw: Draw, known: dict) -> int:
+    """A number of earlier words that leaves room for the others."""
+    return draw.choose(known["max_length"] - known["embedded"].size(1) + 1)
+
+
 @homework.task(
     "hard",
     "Positions in incremental decoding",
@@ -192,6 +202,9 @@ homework.promise(
         elif kind == "learned": => else:
         else:\n            raise ValueError(f"sinusoidal or learned, not {kind!r}")\n =>
     """,
+    signature={"d_model": Size("2*D"), "max_length": Size("M")}
+    | {"kind": OneOf("sinusoidal", "learned"), "embedded": Made(some_words, half=True)}
+    | {"start": Made(some_start, needs=True, half=True)},
 )
 class Positions(nn.Module):
     """Add its position vector to each word (B, S, D); `start` is the number of earlier words."""
@@ -217,45 +230,24 @@ class Positions(nn.Module):
         ### END SOLUTION
 
 
-def asked(answer, draw: Draw) -> tuple[nn.Module, str, Tensor, int]:
-    """A module with known tables, its kind, embedded words, and how many came before."""
-    draw.halved()
-    (batch, length, half), kind = draw.sizes(3), draw.one_of(["sinusoidal", "learned"])
-    start, spare = draw.one_of([0, 1, 4]), draw.one_of([0, 1, 100])
-    module = answer(2 * half, start + length + spare, kind).to(draw.dtype)
-    with torch.no_grad():
-        for parameter in module.parameters():
-            parameter.copy_(draw.normal(*parameter.shape))
-    return module, kind, draw.normal(batch, length, 2 * half), start
-
-
-@homework.check(Positions, "Which axis is the sentence, and what is added to it?", worth=3)
-def adds_the_table(answer, draw: Draw):
-    """Word s gets the vector of position start + s, in every sentence, in whole or word by word;
-    gradients reach the words and the rows of the learned table that were used.
-    """
-    module, kind, x, start = asked(answer, draw)
-    what = f"the result for {tuple(x.shape)} from {start} on, {kind}"
-    x.requires_grad_()
-    result = module(x, start=start) if start else module(x)
-    yield what, result, ROUNDING.get(draw.dtype, 1e-5)
-    towards = draw.normal(*x.shape)
-    yield f"the gradient ({kind})", gradients(result, towards, x, *module.parameters())
-    steps = [module(x[:, i : i + 1], start + i) for i in draw.shuffled(range(x.size(1)))]
-    yield f"word by word, {what}", torch.cat(steps, 1), ROUNDING.get(draw.dtype, 1e-5)
+homework.promise(
+    Positions,
+    "Word s gets the vector of position start + s, in every sentence, in whole or word by word; "
+    "gradients reach the words and the rows of the learned table that were used.",
+    "Which axis is the sentence, and what is added to it?",
+    worth=3,
+)
 
 
 @homework.check(Positions, "Parameter, buffer or plain attribute: what is each table?", draws=8)
-def keeps_its_tables_where_they_belong(answer, draw: Draw):
+def keeps_its_tables_where_they_belong(answer, d_model, max_length):
     """The learned table is the only parameter; the fixed one is neither a parameter nor saved, and
     follows the module to a different dtype or device.
     """
-    half, length = draw.sizes(2)
-    fixed, learned, other = (
-        answer(2 * half, length + 2, kind) for kind in ("sinusoidal", "learned", "learned")
-    )
+    kinds = ("sinusoidal", "learned", "learned")
+    fixed, learned, other = (answer(d_model, max_length, kind) for kind in kinds)
     shapes = [tuple(p.shape) for p in learned.parameters()]
-    same(shapes, [(length + 2, 2 * half)], "the learned parameters")
+    same(shapes, [(max_length, d_model)], "the learned parameters")
     same(len(list(fixed.parameters())), 0, "the number of parameters of the fixed kind")
     same(list(fixed.state_dict()), [], "the state_dict of the fixed kind")
     tables = [next(iter(each.parameters())) for each in (learned, other)]
@@ -263,7 +255,7 @@ def keeps_its_tables_where_they_belong(answer, draw: Draw):
     table = next(iter(answer(64, 200, "learned").parameters())).detach()
     tails = float(((table - table.mean()) / table.std()).pow(4).mean())  # 3 for any normal numbers
     holds(2.6 < tails < 3.4, f"a learned table with a kurtosis of {tails:.1f}", "3, normal numbers")
-    words = torch.zeros(1, length, 2 * half)
+    words = torch.zeros(1, max_length, d_model)
     for dtype in (torch.float16, torch.bfloat16, torch.float64):
         same(fixed.to(dtype)(words.to(dtype)).dtype, dtype, f"the dtype of the result in {dtype}")
     left = [name for name, x in vars(fixed.to("meta")).items() if isinstance(x, Tensor)]
@@ -272,16 +264,13 @@ def keeps_its_tables_where_they_belong(answer, draw: Draw):
 
 
 @homework.check(Positions, "What is the position of the last word of the input?")
-def refuses_what_is_too_long(answer, draw: Draw):
+def refuses_what_is_too_long(answer, d_model, max_length, kind, embedded, start, draw):
     """Positions beyond the table and an unknown kind raise ValueError; the last position fits."""
-    most, length, kind = draw.size(2, 9), draw.size(1, 3), draw.one_of(["sinusoidal", "learned"])
-    length = min(length, most)
-    module, start = answer(4, most, kind), most - length + 1
-    module(torch.zeros(1, length, 4), start=start - 1)
-    for words, first in draw.one_of([[(most + 1, 0), (length, start)], [(length, start)]]):
-        given = torch.zeros(1, words, 4), first
-        refuses(module, given, f"{words} words from {first} on, of {most}")
-    refuses(answer, (4, most, draw.one_of(["round", "", "Learned"])), "an unknown kind")
+    module, words = answer(d_model, max_length, kind).to(draw.dtype), embedded.size(1)
+    module(embedded, max_length - words)
+    for first in (max_length - words + 1, max_length + start):
+        refuses(module, (embedded, first), f"{words} words from {first} on, of {max_length}")
+    refuses(answer, (d_model, max_length, draw.one_of(["round", "", "Learned"])), "an unknown kind")
 
 
 @homework.question(

@@ -7,7 +7,7 @@ from torch.nn import functional as F
 from nmtcourse.homework.compare import holds, refuses
 from nmtcourse.homework.inputs import Draw
 from nmtcourse.homework.operations import Operations
-from nmtcourse.homework.signatures import Either, Float, Mask, Named, Size
+from nmtcourse.homework.signatures import Either, Float, Made, Mask, Named, Size
 from nmtcourse.homework.task import Assignment
 from nmtlib.model import MultiHeadAttention
 
@@ -202,6 +202,16 @@ def takes_all_heads_at_once(answer, draw):
     holds(counts[1] < counts[0] + 10, measured, "as many, without a loop")
 
 
+def module_of(draw: Draw) -> nn.MultiheadAttention:
+    """A module of torch with random weights, including the biases, or without biases."""
+    (heads, size), bias = draw.sizes(2, large=0), draw.one_of([True, False])
+    module = nn.MultiheadAttention(heads * size, heads, bias=bias, batch_first=True).to(draw.dtype)
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.copy_(draw.normal(*parameter.shape, scale=0.5))
+    return module
+
+
 @homework.task(
     "hard",
     "Copy torch's weights",
@@ -236,6 +246,7 @@ def takes_all_heads_at_once(answer, draw):
     For a module without biases, the random biases of nn.Linear remain.
         bias = torch.zeros(3 * d_model) => bias = torch.ones(3 * d_model)
     """,
+    signature={"module": Made(module_of)},
 )
 def take_over(module: nn.MultiheadAttention) -> MultiHeadAttention:
     """The same attention as a module of nmtlib, with copied weights."""
@@ -259,47 +270,32 @@ def take_over(module: nn.MultiheadAttention) -> MultiHeadAttention:
     ### END SOLUTION
 
 
-def module_of(draw: Draw) -> nn.MultiheadAttention:
-    """A module of torch with random weights, including the biases, or without biases."""
-    (heads, size), bias = draw.sizes(2, large=0), draw.one_of([True, False])
-    module = nn.MultiheadAttention(heads * size, heads, bias=bias, batch_first=True).to(draw.dtype)
-    with torch.no_grad():
-        for parameter in module.parameters():
-            parameter.copy_(draw.normal(*parameter.shape, scale=0.5))
-    return module
-
-
-@homework.check(take_over, "Copy the projections one by one and compare.", worth=3, draws=16)
-def computes_the_same(answer, draw: Draw):
+@homework.check(
+    take_over, "Copy the projections one by one and compare.", worth=3, draws=16, whole=True
+)
+def computes_the_same(answer, module):
     """The result is a MultiHeadAttention with the heads, dtype and weights of torch's module, all
     of which train, and computes the same; where that has no biases, ours are zero.
     """
-    module = module_of(draw)
     ours = answer(module)
     holds(isinstance(ours, MultiHeadAttention), f"a {type(ours).__name__}", "a MultiHeadAttention")
     yield "the number of heads", ours.n_heads
     yield "the weights that train", {n: p.requires_grad for n, p in ours.named_parameters()}
     for name, weight in ours.named_parameters():
         yield f"the weight {name}", weight
-    t, s = draw.sizes(2)
-    query, memory = draw.normal(2, t, module.embed_dim), draw.normal(2, s, module.embed_dim)
-    yield "the result", ours(query, memory, memory)
 
 
 @homework.check(take_over, "Copy the numbers, not the parameter itself.", draws=5)
-def is_independent(answer, draw: Draw):
+def is_independent(answer, module):
     """Changing one module later changes no other, including a second copy."""
-    module = module_of(draw)
     ours, other = answer(module), answer(module)
     for changed, name in ((module, "torch's module"), (other, "a second copy")):
-        with torch.no_grad():
-            for parameter in changed.parameters():
-                parameter.add_(1)
+        for parameter in changed.parameters():
+            parameter.detach().add_(1)
         for part, weight in ours.named_parameters():
             yield f"{part} after {name} has changed", weight
-    with torch.no_grad():
-        for parameter in ours.parameters():
-            parameter.zero_()
+    for parameter in ours.parameters():
+        parameter.detach().zero_()
     for part, weight in module.named_parameters():
         yield f"torch's {part} after ours has changed", weight
 

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from nmtcourse.homework.compare import gradients, holds, short
 from nmtcourse.homework.inputs import Draw
-from nmtcourse.homework.signatures import Made
+from nmtcourse.homework.signatures import Float, Made, OneOf, Size
 from nmtcourse.homework.task import Assignment
 from nmtlib.model import Transformer, TransformerConfig
 from nmtlib.model.attention import padding_mask, target_mask
@@ -54,6 +54,18 @@ def some_config(draw: Draw, large: int = 16_000, **given) -> TransformerConfig:
     )
 
 
+class SubLayer:
+    """A function with a matrix that counts its calls."""
+
+    def __init__(self, draw: Draw):
+        size = draw.named("D")
+        self.weights, self.calls = [draw.normal(size, size).requires_grad_()], 0
+
+    def __call__(self, x: Tensor) -> Tensor:
+        self.calls += 1
+        return torch.tanh(x @ self.weights[0])
+
+
 @homework.task(
     "easy",
     "The residual connection",
@@ -91,6 +103,9 @@ def some_config(draw: Draw, large: int = 16_000, **given) -> TransformerConfig:
     f is called twice.
         return x + self.dropout(f(self.norm(x))) => f(x); return x + self.dropout(f(self.norm(x)))
     """,
+    signature={"d_model": Size("D"), "dropout": OneOf(0.0, 0.5), "norm": OneOf("pre", "post")}
+    | {"x": Float("B S D"), "f": Made(SubLayer, half=True)},
+    listed=False,
 )
 class Residual(nn.Module):
     """A sub-layer f with residual connection, norm ("pre" or "post") and dropout."""
@@ -110,88 +125,42 @@ class Residual(nn.Module):
         ### END SOLUTION
 
 
-@homework.check(Residual, "Compare both formulas with your code.", worth=3)
-def follows_the_formulas(answer, draw: Draw):
-    """Without dropout, or in evaluation mode, post is LayerNorm(x + f(x)), pre x +
-    f(LayerNorm(x)), with their gradients; f is called once.
-    """
-    draw.halved()
-    (b, s, d), norm = draw.sizes(3), draw.one_of(["pre", "post"])
-    p, mode = draw.one_of([(0.0, True), (0.0, False), (0.5, False)])
-    module = draw.module(answer(d, p, norm).to(draw.dtype).train(mode))
-    x, matrix = (3 * draw.normal(b, s, d) + 1).requires_grad_(), draw.normal(d, d).requires_grad_()
-    calls: list[Tensor] = []
-
-    def f(y: Tensor) -> Tensor:
-        calls.append(y)
-        return torch.tanh(y @ matrix)
-
-    result = module(x, f)
-    what = f"{norm} for x of shape {(b, s, d)}"
-    yield f"the number of calls of f, {what}", len(calls)
-    yield f"the result of {what}", result
-    dropping = answer(d, 0.5, norm).to(draw.dtype)
-    yield f"the type of the result in training, {what}", str(dropping(x.detach(), f).dtype)
-    found = gradients(result, draw.normal(b, s, d), x, matrix)
-    if not draw.half:  # there the gradient of LayerNorm may overflow
-        yield f"the gradients of {what}", found, 1e-3
+homework.promise(
+    Residual,
+    "Without dropout, or in evaluation mode, post is LayerNorm(x + f(x)), pre x + "
+    "f(LayerNorm(x)), with their gradients; f is called once.",
+    "Compare both formulas with your code.",
+    worth=3,
+)
 
 
-@homework.check(Residual, "To which of the three does dropout apply?", draws=4, again=False)
-def drops_what_f_brings(answer, draw: Draw):
-    """In training with pre-norm, dropout leaves x alone; a share p of f's numbers is 0, the others
-    are / (1 - p).
-    """
-    x, ones, p = 100 * torch.ones(4, 100, 8), torch.ones(4, 100, 8), draw.one_of([0.1, 0.4])
-    module = answer(8, p, "pre").eval().train()
-    found, again = (module(x, lambda y: ones).detach() - 100 for _ in range(2))
-    rest = found[found.abs() >= 1e-3]
+@homework.check(
+    Residual, "To which of the three does dropout apply?", worth=2, draws=8, again=False
+)
+def drops_what_f_brings(answer, norm, draw):
+    """In training dropout leaves x alone; a share p of f's numbers is 0, others are / (1 - p)."""
+    p, (x, brought, towards) = draw.one_of([0.1, 0.4]), torch.randn(3, 4, 100, 8).unbind()
+    module = answer(8, p, norm).eval().train()
+
+    def kept() -> Tensor:  # what dropout multiplies f's numbers by: the slope of f's by that of x
+        given = x.clone().requires_grad_(), brought.clone().requires_grad_()
+        own, through = gradients(module(given[0], lambda y: given[1]), towards, *given)
+        return through / own
+
+    found, again = kept(), kept()
+    rest = found[found != 0]
     measured = f"for p = {p} numbers of f become {short(rest.unique()[:3])}"
     right = len(rest) and float((rest - 1 / (1 - p)).abs().max()) < 0.02
     holds(right, measured, f"{1 / (1 - p):.2f} or 0")
-    dropped = found.abs() < 1e-3
-    share = float(dropped.float().mean())
-    holds(
-        abs(share - p) < 0.05, f"{100 * share:.0f} % of f's numbers are dropped", f"{100 * p:.0f} %"
-    )
+    dropped, share = found == 0, float((found == 0).float().mean())
+    measured = f"{100 * share:.0f} % of f's numbers are dropped"
+    holds(abs(share - p) < 0.05, measured, f"{100 * p:.0f} %")
     together = int(dropped.all(1).sum() + dropped.all(2).sum())
     what = f"{together} rows or columns are dropped together"
     holds(together < 8, what, "single numbers, and hardly ever a whole row")
     holds(not torch.equal(found, again), "the same numbers are dropped in every call", "others")
     same_rows = torch.equal(dropped[0], dropped[1]) or torch.equal(dropped[:, 0], dropped[:, 1])
     holds(not same_rows, "the same numbers are dropped in all sentences or words", "others")
-
-
-@homework.check(Residual, "Both variants need dropout.", draws=4, again=False)
-def drops_with_post_norm(answer, draw: Draw):
-    """In training with post-norm, a share p of f's numbers is dropped, and none of x's."""
-    x, brought = 1 + draw.normal(1, 100, 64), torch.ones(1, 100, 64, dtype=draw.dtype)
-    brought[..., 32:], p = 0, draw.one_of([0.1, 0.4])  # in that half only LayerNorm changes x
-    module = answer(64, p, "post").to(draw.dtype).train()
-    found = module(x.clone(), lambda y: brought.clone()).detach()
-    added = without_norm(found, x) - x
-    lost = 100 * float((added[..., 32:].abs() > 1e-3).double().mean())
-    what = f"with post-norm {lost:.0f} % of the numbers of x change where f returns 0"
-    holds(lost == 0, what, "x unchanged before LayerNorm")
-    share = float((added[..., :32].abs() < 1e-3).double().mean())
-    what = f"with post-norm {100 * share:.0f} % of f's numbers are dropped"
-    holds(abs(share - p) < 0.05, what, f"{100 * p:.0f} %")
-    rest = added[..., :32][added[..., :32].abs() > 1e-3]
-    right = abs(float(rest.median()) - 1 / (1 - p)) < 0.05
-    holds(
-        right,
-        f"with post-norm numbers of f become {float(rest.median()):.2f}",
-        f"{1 / (1 - p):.2f}",
-    )
-
-
-def without_norm(result: Tensor, x: Tensor) -> Tensor:
-    """The input of LayerNorm, given x, of which the second half is unchanged in that input."""
-    known, came = x[..., 32:], result[..., 32:]
-    centre, middle = (each.mean(-1, keepdim=True) for each in (known, came))
-    apart, off = known - centre, came - middle
-    scale = (apart * off).sum(-1, keepdim=True) / apart.square().sum(-1, keepdim=True)
-    return (result - middle) / scale + centre
 
 
 @homework.task(
@@ -268,6 +237,21 @@ homework.promise(
 )
 
 
+def a_model(draw: Draw) -> TransformerConfig:
+    """The config of a model without dropout."""
+    config = some_config(draw, 1000, tied="none", dropout=0.0)
+    return replace(config, d_model=config.n_heads * draw.one_of([4, 2]), max_length=20)
+
+
+def some_ids(draw: Draw, known: dict, side: str) -> Tensor:
+    """Sentences of one side, some of them padded."""
+    batch, length = min(draw.named("B"), 9), min(draw.named(side[0]), 20)
+    ids = draw.ids(3, getattr(known["config"], f"{side}_vocab_size"), batch, length)
+    for row in range(len(ids) * draw.choose(2)):
+        ids[row, draw.random.randint(0, length) :] = 0
+    return ids
+
+
 @homework.task(
     "hard",
     "The whole Transformer",
@@ -316,6 +300,11 @@ homework.promise(
         self.dropout(self.target_positions(self.target_embedding(target)))
         => self.target_positions(self.target_embedding(target))
     """,
+    signature={
+        "config": Made(a_model),
+        "source": Made(partial(some_ids, side="source"), needs=True),
+        "target": Made(partial(some_ids, side="target"), needs=True),
+    },
 )
 class OwnTransformer(nn.Module):
     """The encoder-decoder Transformer: source (B, S), target (B, T) -> logits (B, T, V)."""
@@ -350,56 +339,33 @@ class OwnTransformer(nn.Module):
         ### END SOLUTION
 
 
-def loaded(answer, draw: Draw, **given) -> tuple[nn.Module, Tensor, Tensor]:
-    """An answer with the weights of a course model, and sentences, some of them padded."""
-    config = some_config(draw, 1000, tied="none", **{"dropout": 0.0, **given})
-    config = replace(config, d_model=config.n_heads * draw.one_of([4, 2]), max_length=20)
-    theirs, own = Transformer(config).to(draw.dtype), answer(config).to(draw.dtype).eval()
-    weights = {
-        n: w + 0.1 * draw.normal(*w.shape).to(w.dtype) for n, w in theirs.state_dict().items()
-    }
-    gaps = sorted({*weights} ^ {*own.state_dict()})
-    measured = f"{len(gaps)} names of weights differ, such as {gaps[:1]}"
-    holds(not gaps, measured, "the course's names")
-    own.load_state_dict(weights)
-    (b, s, t), pads = draw.sizes(3, large=0), draw.choose(4)
-    source = draw.ids(3, config.source_vocab_size, b, s)
-    target = draw.ids(3, config.target_vocab_size, b, t)
-    for ids, padded in ((source, pads % 2), (target, pads // 2)):
-        for row in range(b * padded):
-            ids[row, draw.random.randint(0, ids.size(1)) :] = 0
-    return own, source, target
-
-
 @homework.check(
     OwnTransformer,
     "Which step differs? Compare the memory of both models first.",
-    worth=3,
-    draws=8,
-    again=False,
+    **{"worth": 3, "draws": 8, "again": False, "whole": True},
 )
-def computes_the_same(answer, draw: Draw):
+def computes_the_same(answer, config, source, target, draw):
     """The logits and gradients are those of the course's model, for both norms and both kinds of
     positions, with padding or without.
     """
-    own, source, target = loaded(answer, draw)
-    shapes = f"for a source {short(source)} and a target {short(target)}"
-    logits = own(source, target)
-    yield f"a logit {shapes}", logits, 1e-4
-    others = [ids.flip(0, 1).clamp(min=3) for ids in (source, target)]  # no padding, same shapes
-    yield f"a logit {shapes}, then for a source {short(others[0])}", own(*others), 1e-4
-    towards = draw.normal(*logits.shape) if logits.dim() == 3 else logits
-    names, weights = zip(*sorted(own.named_parameters()), strict=True)
-    for name, gradient in zip(names, gradients(logits, towards, *weights), strict=True):
-        yield f"the gradient of {name} {shapes}", gradient, 1e-3
+    start, own = (
+        Transformer(config).to(draw.dtype).state_dict(),
+        answer(config).to(draw.dtype).eval(),
+    )
+    own.load_state_dict({n: w + 0.1 * draw.normal(*w.shape).to(w.dtype) for n, w in start.items()})
+    for ids in ((source, target), tuple(x.flip(0, 1).clamp(min=3) for x in (source, target))):
+        logits = own(*ids)
+        yield f"a logit for a source {short(ids[0])}", logits, 1e-4
+    weights = [weight for _, weight in sorted(own.named_parameters())]
+    yield "the gradients", gradients(logits, draw.normal(*logits.shape), *weights), 1e-3
 
 
 @homework.check(
     OwnTransformer, "Where does dropout apply, besides inside the layers?", draws=4, again=False
 )
-def drops_in_training(answer, draw: Draw):
+def drops_in_training(answer, config):
     """In training, dropout applies to embeddings plus positions, on both sides."""
-    own, _, _ = loaded(answer, draw, dropout=0.4)
+    own = answer(replace(config, dropout=0.4))
     ids = torch.full((4, 15), 3)
     for side in ("encoder", "decoder"):
         seen: list[Tensor] = []

@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from nmtcourse.homework import compare
 from nmtcourse.homework.compare import holds, refuses
 from nmtcourse.homework.inputs import Draw
-from nmtcourse.homework.laws import unchanged, unmoved
-from nmtcourse.homework.signatures import Float, Ids, OneOf, Whole
+from nmtcourse.homework.laws import unmoved
+from nmtcourse.homework.signatures import Float, Ids, Made, OneOf, Whole, left_in
 from nmtcourse.homework.task import Assignment
 from nmtlib.data.batching import Batch
 from nmtlib.training.loss import label_smoothed_loss
@@ -182,6 +182,44 @@ def large_logits(answer, logits, labels, smoothing, draw):
     refuses(answer, (logits.detach(), nothing, smoothing), "labels that are all PAD")
 
 
+class Guesser(nn.Module):
+    """A tiny model which counts its calls and its graphs."""
+
+    def __init__(self, draw: Draw):
+        super().__init__()
+        self.table = nn.Parameter(draw.normal(11, 6))
+        self.output = nn.Parameter(draw.normal(6, 11))
+        self.unused = nn.Parameter(draw.normal(2))
+        self.tied = nn.ParameterDict({"output": self.output, "table": self.table})
+        self.calls, self.alive, self.most, self.resting = 0, 0, 0, 0
+        for weight in self.parameters() if draw.choose(2) else ():
+            weight.grad = torch.ones_like(weight)  # of an earlier update
+
+    def forward(self, source: Tensor, target: Tensor) -> Tensor:
+        self.calls, self.resting = self.calls + 1, self.resting + (not self.training)
+        logits = (self.table[target] + self.table[source].mean(1, keepdim=True)) @ self.output
+        if logits.requires_grad:
+            self.alive += 1
+            self.most = max(self.most, self.alive)
+            logits.register_hook(self.done)  # a graph is freed by its backward pass
+        return logits
+
+    def done(self, gradient: Tensor) -> None:
+        self.alive -= 1
+
+
+def some_batches(draw: Draw) -> list[Batch]:
+    """Batches with padding; a sentence has at least one label."""
+    made = []
+    for _ in range(draw.size(1, 4)):
+        (size, source), length = draw.sizes(2, 1, 5, large=40), draw.size(2, 9)
+        target = draw.ids(1, 11, size, length)
+        for row in range(size):
+            target[row, draw.random.choice((length, draw.random.randint(2, length))) :] = 0
+        made.append(Batch(draw.ids(1, 11, size, source), target))
+    return made
+
+
 @homework.task(
     "hard",
     "Gradients independent of batching",
@@ -238,7 +276,9 @@ def large_logits(answer, logits, labels, smoothing, draw):
     The model is left in evaluation mode: later updates run without dropout.
         return total / count => return (total / count, model.eval())[0]
     """,
-    pure=False,
+    changes=("model",),
+    signature={"model": Made(Guesser), "batches": Made(some_batches)}
+    | {"smoothing": OneOf(0.1, 0.0, 0.4)},
 )
 def gradients(model: nn.Module, batches: list[Batch], smoothing: float) -> float:
     """Leave the gradients of the mean smoothed loss in the model; return the mean NLL."""
@@ -255,71 +295,24 @@ def gradients(model: nn.Module, batches: list[Batch], smoothing: float) -> float
     ### END SOLUTION
 
 
-class Guesser(nn.Module):
-    """A tiny model which counts its calls and its graphs."""
-
-    def __init__(self, draw: Draw):
-        super().__init__()
-        self.table = nn.Parameter(draw.normal(11, 6))
-        self.output = nn.Parameter(draw.normal(6, 11))
-        self.unused = nn.Parameter(draw.normal(2))
-        self.tied = nn.ParameterDict({"output": self.output, "table": self.table})
-        self.calls, self.alive, self.most, self.resting = 0, 0, 0, 0
-
-    def forward(self, source: Tensor, target: Tensor) -> Tensor:
-        self.calls, self.resting = self.calls + 1, self.resting + (not self.training)
-        logits = (self.table[target] + self.table[source].mean(1, keepdim=True)) @ self.output
-        if logits.requires_grad:
-            self.alive += 1
-            self.most = max(self.most, self.alive)
-            logits.register_hook(self.done)  # a graph is freed by its backward pass
-        return logits
-
-    def done(self, gradient: Tensor) -> None:
-        self.alive -= 1
-
-
-def some_batches(draw: Draw) -> list[Batch]:
-    """Batches with padding; a sentence has at least one label."""
-    made = []
-    for _ in range(draw.size(1, 4)):
-        (size, source), length = draw.sizes(2, 1, 5, large=40), draw.size(2, 9)
-        target = draw.ids(1, 11, size, length)
-        for row in range(size):
-            target[row, draw.random.choice((length, draw.random.randint(2, length))) :] = 0
-        made.append(Batch(draw.ids(1, 11, size, source), target))
-    return made
-
-
 @homework.check(gradients, "Divide every sum by the same number: which one?", worth=2)
-def are_those_of_the_mean(answer, draw: Draw):
+def are_those_of_the_mean(answer, model, batches, smoothing):
     """The gradients are those of the mean over all labels, without earlier gradients."""
-    batches, model = some_batches(draw), Guesser(draw)
-    weights = [*model.named_parameters()]
-    for _, parameter in weights:
-        parameter.grad = torch.ones_like(parameter)
-    smoothing = draw.one_of([0.1, 0.0, 0.4])
-    shapes = [tuple(b.labels.shape) for b in batches]
-    with unchanged(batches=[(b.source, b.target) for b in batches]):
-        answer(model, batches, smoothing)
-    for name, p in weights:
-        found = torch.zeros_like(p) if p.grad is None else p.grad
-        yield f"the gradient of {name} for labels of shapes {shapes}", found, 1e-5  # as of float32
+    answer(model, batches, smoothing)
+    yield from left_in({"model": model}, ("model",))
 
 
-@homework.check(gradients, "Is your result smoothed, and over what is the mean taken?")
-def returns_the_mean_nll(answer, draw: Draw):
-    """The result is the mean unsmoothed negative log-likelihood of all labels, as a float."""
-    found = answer(Guesser(draw), some_batches(draw), draw.one_of([0.3, 0.0]))
-    holds(isinstance(found, float), f"a {type(found).__name__}", "a float")
-    yield "your result", found
+homework.promise(
+    gradients,
+    "The result is the mean unsmoothed negative log-likelihood of all labels, as a float.",
+    "Is your result smoothed, and over what is the mean taken?",
+)
 
 
 @homework.check(gradients, "When is the graph of a batch freed?")
-def holds_one_graph_at_a_time(answer, draw: Draw):
+def holds_one_graph_at_a_time(answer, model, batches, smoothing):
     """The model is called once for each batch, with one graph in memory at a time."""
-    batches, model = some_batches(draw), Guesser(draw)
-    answer(model, batches, 0.1)
+    answer(model, batches, smoothing)
     holds(model.calls == len(batches), f"{model.calls} calls of the model", f"{len(batches)}")
     holds(model.most < 2, f"{model.most} graphs in memory at the same time", "1")
 
@@ -327,17 +320,15 @@ def holds_one_graph_at_a_time(answer, draw: Draw):
 @homework.check(
     gradients, "How does `model.eval()` affect dropout, and what restores training mode?", draws=4
 )
-def keeps_the_model_in_training(answer, draw: Draw):
+def keeps_the_model_in_training(answer, model, batches, smoothing, draw):
     """A model in training mode is called in training mode and stays in it; one in evaluation mode
     is left in that.
     """
-    model, batches = Guesser(draw), some_batches(draw)
-    other = Guesser(draw).eval()
-    with unmoved(other):
-        answer(other, batches, 0.1)
-    answer(model, batches, 0.1)
-    holds(not model.resting, f"{model.resting} calls of the model in evaluation mode", "none")
-    holds(model.training, "the model is left in evaluation mode", "a model in training mode")
+    model.train(draw.one_of([True, False]))
+    with unmoved(model):
+        answer(model, batches, smoothing)
+    calls = model.resting * model.training
+    holds(not calls, f"{calls} calls of the model in evaluation mode", "none")
 
 
 @homework.question(

@@ -5,6 +5,7 @@ import math
 import os
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -15,6 +16,7 @@ from torch import Tensor, nn
 from nmtcourse.homework.compare import holds, same
 from nmtcourse.homework.inputs import Draw
 from nmtcourse.homework.laws import unchanged, unmoved
+from nmtcourse.homework.signatures import Made, OneOf, Whole
 from nmtcourse.homework.task import Assignment
 
 homework = Assignment(
@@ -66,6 +68,10 @@ homework = Assignment(
         math.inf, 0 => math.inf, 1
         else -1 => else 0
     """,
+    signature={"patience": Whole(1, 4)}
+    | {"loss": OneOf(2.0, 3.0, 2.5, 2.0 - 1e-9, -1.0, 0.0, math.nan)},
+    calls=12,
+    shown=("best",),
 )
 class EarlyStopping:
     """Tell after each epoch whether the last `patience` epochs brought no improvement."""
@@ -88,23 +94,49 @@ class EarlyStopping:
         ### END SOLUTION
 
 
-@homework.check(
-    EarlyStopping, "Follow it by hand: patience 2, losses 3, 2, 2.5, 2.4.", worth=3, draws=60
+homework.promise(
+    EarlyStopping,
+    "It stops after exactly `patience` epochs that were no better than the best, and `best` is the "
+    "number of the best epoch; an equal loss is no better, and NaN never is.",
+    "Follow it by hand: patience 2, losses 3, 2, 2.5, 2.4.",
+    worth=3,
 )
-def stops_in_time(answer, draw: Draw):
-    """It stops after exactly `patience` epochs that were no better than the best, and `best` is the
-    number of the best epoch; an equal loss is no better, and NaN never is.
-    """
-    losses = [2.0, 3.0, 2.5, 2.0 - 1e-9, -1.0, 0.0, *[math.nan] * draw.one_of([0, 2])]
-    losses = [draw.one_of(losses) for _ in range(draw.size(1, 12))]
-    patience = draw.size(1, 4)
-    stopping, other = answer(patience), answer(1)
-    yield "the best before any loss", stopping.best
-    for number in range(1, len(losses) + 1):
-        found = stopping.update(losses[number - 1])
-        other.update(-float(number))
-        yield f"with patience {patience} the stop after {losses[:number]}", bool(found)
-        yield f"the best of {losses[:number]}", stopping.best
+
+
+class Small(nn.Module):
+    """Two layers that learn, and one that the loss does not use."""
+
+    def __init__(self, draw: Draw, old: bool = False):
+        super().__init__()
+        self.first = nn.Parameter(draw.normal(4, 3))
+        self.second = nn.Parameter(draw.normal(3))
+        self.unused = nn.Parameter(draw.normal(2))
+        self.tied = nn.ParameterDict({"first": self.first})
+        for parameter in self.parameters() if old or draw.choose(4) == 3 else ():
+            parameter.grad = torch.ones_like(parameter)
+
+
+def squares(model: Small, batch: tuple[Tensor, Tensor]) -> tuple[Tensor, int]:
+    """The summed squared error of a batch, and its size."""
+    x, y = batch
+    return (torch.tanh(x @ model.first) @ model.second - y).square().sum(), len(y)
+
+
+OPTIMIZERS = [partial(torch.optim.SGD, lr=0.5), partial(torch.optim.AdamW, lr=0.5)]
+OPTIMIZERS += [partial(torch.optim.SGD, lr=0.5, momentum=0.9, weight_decay=0.1)]
+
+
+def an_optimizer(draw: Draw, known: dict, kinds: list = OPTIMIZERS) -> torch.optim.Optimizer:
+    """An optimizer of all weights of the model."""
+    return draw.one_of(kinds)(known["model"].parameters())
+
+
+def some_batches(draw: Draw) -> list[tuple[Tensor, Tensor]]:
+    """Batches of different sizes, some of them empty."""
+    sizes = [draw.size(1, 9), *draw.sizes(draw.size(0, 3), 0, 6, large=40)]
+    # normal numbers without ties: a gradient of zeros may count as none
+    normal = partial(torch.randn, generator=draw.generator)
+    return [(draw.laid(normal(n, 4)), draw.laid(normal(n))) for n in sizes]
 
 
 @homework.task(
@@ -147,7 +179,9 @@ def stops_in_time(answer, draw: Draw):
         math.sqrt(sum(float(g.square().sum()) for g in grads))
         => sum(float(g.norm()) for g in grads)
     """,
-    pure=False,
+    changes=("model", "optimizer"),
+    signature={"model": Made(Small), "optimizer": Made(an_optimizer, needs=True)}
+    | {"batches": Made(some_batches), "loss_sum": squares, "max_norm": OneOf(0.5, 0.01, 1e4, 1e9)},
 )
 def train_step(
     model: nn.Module,
@@ -177,79 +211,35 @@ def train_step(
     ### END SOLUTION
 
 
-class Small(nn.Module):
-    """Two layers that learn, and one that the loss does not use."""
-
-    def __init__(self, draw: Draw):
-        super().__init__()
-        self.first = nn.Parameter(draw.normal(4, 3))
-        self.second = nn.Parameter(draw.normal(3))
-        self.unused = nn.Parameter(draw.normal(2))
-        self.tied = nn.ParameterDict({"first": self.first})
-
-
-def squares(model: Small, batch: tuple[Tensor, Tensor]) -> tuple[Tensor, int]:
-    """The summed squared error of a batch, and its size."""
-    x, y = batch
-    return (torch.tanh(x @ model.first) @ model.second - y).square().sum(), len(y)
-
-
-def nothing(model: Small, batch: tuple[Tensor, Tensor]) -> tuple[Tensor, int]:
-    """A loss that is zero, whatever the weights are."""
-    return 0 * squares(model, batch)[0], len(batch[1])
-
-
-def stepped(answer, draw: Draw, limits: tuple[float, ...], loss=squares, old: bool = False):
-    """What an update does: each parameter, the norm, and what is left behind."""
-    sizes = [draw.size(1, 9), *draw.sizes(draw.size(0, 3), 0, 6, large=40)]
-
-    def number(*shape: int) -> Tensor:  # a gradient of zeros may count as none
-        return draw.laid(torch.randn(*shape, generator=draw.generator))
-
-    batches, model = [(number(n, 4), number(n)) for n in sizes], Small(draw)
-    start = {name: p.detach().clone() for name, p in model.named_parameters()}
-    kinds = [(torch.optim.SGD, {}), (torch.optim.SGD, {"momentum": 0.9, "weight_decay": 0.1})]
-    kind, options = draw.one_of([*kinds, (torch.optim.AdamW, {})] if loss is squares else kinds[:1])
-    optimizer, limit = kind(model.parameters(), lr=0.5, **options), draw.one_of(limits)
-    for parameter in model.parameters() if old else ():
-        parameter.grad = torch.ones_like(parameter)
-    with unchanged(batches=batches):
-        norm = answer(model, optimizer, batches, loss, limit)
-    what = f"for batches of {sizes}, max_norm = {limit:g}, {kind.__name__} {options or ''}"
-    for name, parameter in model.named_parameters():
-        yield f"the step of {name} {what}", parameter.detach() - start[name], 2e-5
-    yield f"the norm {what}", norm, 1e-4
-    left = [name for name, p in model.named_parameters() if p.grad is not None and p.grad.any()]
-    yield "the gradients that remain", left
-    yield "the model is in training mode", model.training
-
-
-@homework.check(
-    train_step, "What do you divide by, and how often does the optimizer step?", worth=2
+homework.promise(
+    train_step,
+    "Without clipping the step is that of the mean loss over all tokens of all batches.",
+    "What do you divide by, and how often does the optimizer step?",
+    worth=2,
+    max_norm=1e9,
 )
-def makes_the_step_of_the_mean(answer, draw: Draw):
-    """Without clipping the step is that of the mean loss over all tokens of all batches."""
-    yield from stepped(answer, draw, (1e9,))
-
-
-@homework.check(train_step, "Which vector has the norm, and when is it scaled?", worth=2)
-def clips_the_whole(answer, draw: Draw):
-    """With a low limit the whole gradient is clipped; a limit above the norm changes nothing; the
-    result is the norm before, as a float.
-    """
-    yield from stepped(answer, draw, (0.01, 1e4, 0.5))
-
-
-@homework.check(train_step, "What is in `.grad` before the first batch, and after the step?")
-def leaves_nothing_behind(answer, draw: Draw):
-    """Old gradients are ignored, and parameters without a gradient stay as they are."""
-    yield from stepped(answer, draw, (1e9, 0.1), old=True)
-
-
-@homework.check(train_step, "What is the norm of a gradient of zeros?", draws=6)
-def survives_no_gradient(answer, draw: Draw):
-    """A loss of zero has a norm of zero, and leaves the weights as the optimizer does."""
-    yield from stepped(answer, draw, (1.0,), loss=nothing)
+homework.promise(
+    train_step,
+    "With a low limit the whole gradient is clipped; a limit above the norm changes nothing; the "
+    "result is the norm before, as a float.",
+    "Which vector has the norm, and when is it scaled?",
+    worth=2,
+    max_norm=OneOf(0.01, 1e4, 0.5),
+)
+homework.promise(
+    train_step,
+    "Old gradients are ignored, and parameters without a gradient stay as they are.",
+    "What is in `.grad` before the first batch, and after the step?",
+    model=Made(partial(Small, old=True)),
+)
+homework.promise(
+    train_step,
+    "A loss of zero has a norm of zero, and leaves the weights as the optimizer does.",
+    "What is the norm of a gradient of zeros?",
+    draws=6,
+    optimizer=Made(partial(an_optimizer, kinds=OPTIMIZERS[:1]), needs=True),
+    loss_sum=lambda model, batch: (0 * squares(model, batch)[0], len(batch[1])),
+)
 
 
 @homework.task(

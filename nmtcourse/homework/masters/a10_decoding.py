@@ -4,13 +4,14 @@ import inspect
 import math
 import random
 from collections.abc import Callable
-from numbers import Integral
+from functools import partial
 
 import torch
 from torch import Tensor
 
-from nmtcourse.homework.compare import holds, listed
-from nmtcourse.homework.inputs import Draw
+from nmtcourse.homework.compare import holds
+from nmtcourse.homework.inputs import LONG, Draw
+from nmtcourse.homework.signatures import Float, Made, Whole
 from nmtcourse.homework.task import Assignment
 
 BOS, EOS = 1, 2
@@ -41,9 +42,11 @@ class Model:
     With `ties` they depend on its length, so that it does not matter which of equal ones is kept.
     """
 
-    def __init__(self, draw: Draw, words: int = 3, end: float = 0.0, ties: bool = False):
+    def __init__(
+        self, draw: Draw, words: int, end: float = 0.0, ties: bool = False, low: float = -math.inf
+    ):
         self.seed, self.words, self.calls = draw.value_seed, words, 0
-        self.end, self.ties = end, ties
+        self.end, self.ties, self.low = end, ties, low
 
     def __call__(self, said: list[int]) -> Tensor:
         said, self.calls = [int(word) for word in said], self.calls + 1
@@ -51,19 +54,33 @@ class Model:
         scores = torch.tensor([chance.gauss(0, 1.5) for _ in range(4 + self.words)])
         scores[4:] = scores[4:].round() if self.ties else scores[4:]
         scores[EOS] += self.end
-        scores[[0, 1, 3]] = -math.inf
+        scores[[0, 1, 3]] = self.low
         return scores.double().log_softmax(-1)
 
 
-def path(*words: int) -> Callable[[list[int]], Tensor]:
-    """A model that predicts these words one by one, then EOS."""
+def a_model(draw: Draw, ends: tuple[float, ...] = (1.0, 0.0, -9.0), most: int = 6) -> Model:
+    """A model whose translations end early, late, or hardly ever."""
+    words = 101 if draw.sizing == LONG else draw.size(1, most)
+    return Model(draw, words, draw.one_of(ends), low=draw.one_of([-30.0, -math.inf]))
+
+
+def toy(said: list[int]) -> Tensor:
+    """A model with a moderately probable early end and a more probable late one."""
+    tree = {(): {EOS: 0.22, 4: 0.68, 5: 0.1}, (4,): {EOS: 0.45, 5: 0.55}}
+    tree[4, 5] = {EOS: 0.95, 4: 0.05}
+    chances = tree.get(tuple(int(word) for word in said[1:]), {EOS: 1.0})
+    return torch.tensor([chances.get(word, 0.0) for word in range(6)]).log()
+
+
+def late(draw: Draw) -> Callable[[list[int]], Tensor]:
+    """A model whose best translation is the third of three hypotheses, after an improbable end."""
+    a, b, c, d, e = draw.shuffled(range(4, 9))
+    tree = {(): {a: 0.5, b: 0.4, EOS: 0.1}, (a,): {c: 0.5, d: 0.5}, (b,): {e: 0.6, d: 0.4}}
+    tree |= {(a, c): {c: 0.7, EOS: 0.3}, (a, d): {d: 0.7, EOS: 0.3}}
 
     def log_probs(said: list[int]) -> Tensor:
-        scores = torch.full((9,), -5.0)
-        on_it = list(said) == [BOS, *words[: len(said) - 1]]
-        scores[[*words, EOS][len(said) - 1] if on_it and len(said) <= len(words) + 1 else 8] = 5.0
-        scores[[0, 1, 3]] = -30.0
-        return scores.log_softmax(-1)
+        chances = tree.get(tuple(int(word) for word in said[1:]), {EOS: 1.0})
+        return torch.tensor([chances.get(word, 0.0) for word in range(9)]).log()
 
     return log_probs
 
@@ -101,6 +118,7 @@ def path(*words: int) -> Callable[[list[int]], Tensor]:
     The prefix does not start with BOS.
         said = [BOS] => said = [EOS]
     """,
+    signature={"log_probs": Made(a_model), "longest": Whole(0, 8)},
 )
 def greedy(log_probs: Callable[[list[int]], Tensor], longest: int) -> list[int]:
     """The most probable next word until EOS, at most `longest` words."""
@@ -115,32 +133,19 @@ def greedy(log_probs: Callable[[list[int]], Tensor], longest: int) -> list[int]:
     ### END SOLUTION
 
 
-@homework.check(greedy, "Follow your loop for a model that predicts two words and EOS.", worth=2)
-def says_what_the_model_says(answer, draw: Draw):
-    """The result is the words before EOS, even if there are none, at most `longest` of them."""
-    words, longest = [4 + draw.choose(4) for _ in range(draw.choose(7))], draw.choose(9)
-    what = f"the result for the words {words} and EOS, `longest` = {longest}"
-    found = listed(answer(path(*words), longest), what)
-    numbers = all(isinstance(word, Integral) for word in found)
-    holds(numbers, f"{what} is {found}", "whole numbers, not tensors")
-    yield what, [int(word) for word in found]
-
-
-@homework.check(greedy, "Is the model called twice for a word, or once more at the limit?")
-def asks_no_more_than_it_needs(answer, draw: Draw):
-    """The model is called once for each word, and once for EOS unless the limit comes first."""
-    model = Model(draw, words=draw.sizes(1)[0], end=draw.one_of([1.0, 0.0, -9.0]))
-    longest = draw.one_of([7, 0, 1, 2, 3])
-    yield f"the result with `longest` = {longest}", [int(word) for word in answer(model, longest)]
-    yield f"the number of calls with `longest` = {longest}", model.calls
-
-
-def toy(said: list[int]) -> Tensor:
-    """A model with a moderately probable early end and a more probable late one."""
-    tree = {(): {EOS: 0.22, 4: 0.68, 5: 0.1}, (4,): {EOS: 0.45, 5: 0.55}}
-    tree[4, 5] = {EOS: 0.95, 4: 0.05}
-    chances = tree.get(tuple(int(word) for word in said[1:]), {EOS: 1.0})
-    return torch.tensor([chances.get(word, 0.0) for word in range(6)]).log()
+homework.promise(
+    greedy,
+    "The result is the words before EOS, even if there are none, at most `longest` of them.",
+    "Follow your loop for a model that predicts two words and EOS.",
+    worth=2,
+    longest=9,
+    log_probs=Made(partial(a_model, ends=(1.0, 4.0))),
+)
+homework.promise(
+    greedy,
+    "The model is called once for each word, and once for EOS unless the limit comes first.",
+    "Is the model called twice for a word, or once more at the limit?",
+)
 
 
 @homework.task(
@@ -198,6 +203,11 @@ def toy(said: list[int]) -> Tensor:
     EOS is returned among the words.
         return ids[1:-1], total => return ids[1:], total
     """,
+    signature={
+        "log_probs": Made(lambda draw: a_model(draw, (-1.0, 0.5, 1.0)).__call__),
+        "width": Whole(1, 6),
+        "longest": Whole(0, 7),
+    },
 )
 def beam_search(
     log_probs: Callable[[list[int]], Tensor], width: int, longest: int
@@ -221,55 +231,36 @@ def beam_search(
     ### END SOLUTION
 
 
-def late(draw: Draw) -> Callable[[list[int]], Tensor]:
-    """A model whose best translation is the third of three hypotheses, after an improbable end."""
-    a, b, c, d, e = draw.shuffled(range(4, 9))
-    tree = {(): {a: 0.5, b: 0.4, EOS: 0.1}, (a,): {c: 0.5, d: 0.5}, (b,): {e: 0.6, d: 0.4}}
-    tree |= {(a, c): {c: 0.7, EOS: 0.3}, (a, d): {d: 0.7, EOS: 0.3}}
-
-    def log_probs(said: list[int]) -> Tensor:
-        chances = tree.get(tuple(int(word) for word in said[1:]), {EOS: 1.0})
-        return torch.tensor([chances.get(word, 0.0) for word in range(9)]).log()
-
-    return log_probs
-
-
-def searched(answer, draw: Draw, width: int, longest: int, model: Callable, what: str = ""):
-    """What a search finds: the words and their log-probability."""
-    found = answer(model, width, longest)
-    holds(isinstance(found, tuple | list) and len(found) == 2, "not a pair", "words and a number")
-    what = f"{what}of a beam of {width}, `longest` = {longest}"
-    yield f"the words {what}", [int(word) for word in listed(found[0], "a translation")]
-    number = isinstance(found[1], float)
-    holds(number, f"a {type(found[1]).__name__} as the log-probability", "a float")
-    yield f"the log-probability {what}", found[1]
-
-
-@homework.check(beam_search, "With a width of 1, beam search is greedy search.")
-def a_beam_of_one_is_greedy(answer, draw: Draw):
-    """A beam of 1 gives the result of greedy search, with its log-probability."""
-    model = Model(draw, words=draw.size(1, 5), end=draw.one_of([1.0, 0.0, -2.0]))
-    yield from searched(answer, draw, 1, draw.choose(7), model)
-
-
-@homework.check(beam_search, "Compare the log-probabilities of whole hypotheses.", worth=2)
-def a_beam_without_end_finds_the_best(answer, draw: Draw):
-    """A beam as wide as the number of hypotheses finds the most probable one."""
-    model = Model(draw, words=draw.size(1, 3), end=draw.one_of([-0.5, 0.0, 1.0]))
-    yield from searched(answer, draw, 90, draw.choose(4), model)
-
-
-@homework.check(
-    beam_search, "Write down the candidates of each step and compare them with the task.", worth=2
+homework.promise(
+    beam_search,
+    "A beam of 1 gives the result of greedy search, with its log-probability.",
+    "With a width of 1, beam search is greedy search.",
+    width=1,
 )
-def keeps_what_it_should(answer, draw: Draw):
-    """Beams of all widths find the described result, for early and late ends."""
-    model = Model(draw, words=draw.size(1, 6), end=draw.one_of([-1.0, 0.5, 1.0]))
-    yield from searched(answer, draw, draw.size(1, 6), draw.choose(8), model)
-    yield from searched(answer, draw, 2, 7, toy, "for the toy ")
-    yield from searched(answer, draw, 3, 7, late(draw), "for a good late end ")
+homework.promise(
+    beam_search,
+    "A beam as wide as the number of hypotheses finds the most probable one.",
+    "Compare the log-probabilities of whole hypotheses.",
+    worth=2,
+    log_probs=Made(lambda draw: a_model(draw, (-0.5, 0.0, 1.0), 3).__call__),
+    width=90,
+    longest=Whole(0, 3),
+)
+homework.promise(
+    beam_search,
+    "Beams of all widths find the described result, for early and late ends.",
+    "Write down the candidates of each step and compare them with the task.",
+    worth=2,
+)
+
+
+@homework.check(beam_search, "Which candidates are kept, and when does the search stop?")
+def finds_late_ends(answer, width, longest, draw):
+    """Good late ends are found, and the best log-probability where candidates are equal."""
+    for model, wide in ((toy, 2), (late(draw), 3)):
+        yield f"the result of a beam of {wide} for a good late end", tuple(answer(model, wide, 7))
     tied = Model(draw, words=draw.size(2, 6), ties=True)
-    yield "the log-probability where candidates are equal", answer(tied, draw.size(2, 4), 6)[1]
+    yield "the log-probability where candidates are equal", answer(tied, 1 + width, longest)[1]
 
 
 @homework.check(
@@ -279,18 +270,39 @@ def adds_logarithms(answer, draw: Draw):
     """A sentence of 200 words has the right log-probability, below -700."""
     scores = torch.linspace(-1, 1, 100).double()
     scores[[0, 1, 3]], scores[EOS] = -math.inf, -9
-    yield from searched(answer, draw, 2, 200, lambda said: scores.log_softmax(0))
+    yield "the result of a beam of 2", tuple(answer(lambda said: scores.log_softmax(0), 2, 200))
 
 
 @homework.check(beam_search, "When can no better hypothesis follow?", draws=6)
-def stops_when_nothing_better_can_come(answer, draw: Draw):
+def stops_when_nothing_better_can_come(answer, width, draw):
     """The search ends when a finished hypothesis is at least as probable as every live one."""
-    model, width = Model(draw, words=draw.size(1, 6), end=draw.one_of([6.0, 2.0])), draw.size(1, 5)
+    model = a_model(draw, (6.0, 2.0))
     answer(model, width, 30)
     calls, model.calls = model.calls, 0
     beam_search(model, width, 30)
     measured = f"{calls} calls of the model for a beam of {width}"
     holds(calls <= model.calls + width, measured, f"{model.calls}")
+
+
+class Projection:
+    """A projection that counts the vectors it is applied to."""
+
+    def __init__(self, draw: Draw):
+        self.matrix, self.calls = draw.normal(draw.named("D"), draw.named("K")), 0
+
+    def __call__(self, x: Tensor) -> Tensor:
+        holds(x.dim() == 3, f"a projection of vectors {tuple(x.shape)}", "(B, T, D)")
+        self.calls += x.numel() // x.size(-1)
+        return x @ self.matrix
+
+
+def some_rows(draw: Draw) -> Tensor:
+    """The parents of rows, fewer or more of them than before: any, or each the next one's."""
+    size = draw.named("B")
+    some = [draw.choose(size) for _ in range(draw.size(1, 5))]
+    parents = torch.tensor(draw.one_of([some, [*range(1, size), 0]]))
+    draw.known["B"] = len(parents)
+    return parents
 
 
 @homework.task(
@@ -343,6 +355,9 @@ def stops_when_nothing_better_can_come(answer, draw: Draw):
     The projected key is cached as the value.
         torch.cat([self.values, value], dim=1) => torch.cat([self.values, key], dim=1)
     """,
+    signature={name: Made(Projection, half=True) for name in ("query", "key", "value")}
+    | {"x": Float("B D"), "parents": Made(some_rows, half=True)},
+    calls=8,
 )
 class StepAttention:
     """Causal self-attention, word by word, with cached keys and values."""
@@ -372,58 +387,20 @@ class StepAttention:
         ### END SOLUTION
 
 
-class Projection:
-    """A projection that counts the vectors it is applied to."""
-
-    def __init__(self, matrix: Tensor):
-        self.matrix, self.count = matrix, 0
-
-    def __call__(self, x: Tensor) -> Tensor:
-        holds(x.dim() == 3, f"a projection of vectors {tuple(x.shape)}", "(B, T, D)")
-        self.count += x.numel() // x.size(-1)
-        return x @ self.matrix
-
-
-@homework.check(
-    StepAttention, "Compare the second step with causal attention over two words.", worth=3
+homework.promise(
+    StepAttention,
+    "Step by step the results are those of causal attention on whole sentences, for two at once; "
+    "each word is projected once.",
+    "Compare the second step with causal attention over two words.",
+    worth=3,
+    parents=Made(lambda draw: torch.arange(draw.named("B")), half=True),
 )
-def steps_are_causal_attention(answer, draw: Draw):
-    """Step by step the results are those of causal attention on whole sentences, for two at once;
-    each word is projected once.
-    """
-    draw.halved()
-    b, t, d, k = draw.sizes(4)
-    maps = [Projection(draw.normal(d, k)) for _ in range(3)]
-    scale = draw.one_of([30.0, 1.0]) if draw.dtype == torch.float64 else 1.0  # of large scores
-    attention, other, x = answer(*maps), answer(*maps), draw.normal(b, t, d, scale=scale)
-    for number in range(t):
-        what = f"step {number + 1} of {b} sentences, D = {d}, d_k = {k}"
-        yield f"the result of {what}", attention.step(x[:, number])
-        for name, each in zip(("query", "key", "value"), maps, strict=True):
-            yield f"the vectors that went through the {name} in {what}", each.count
-            each.count = 0
-        other.step(-x[:, number])
-        for each in maps:
-            each.count = 0
-
-
-@homework.check(
-    StepAttention, "Which rows of keys and values belong to row n after reordering?", worth=2
+homework.promise(
+    StepAttention,
+    "After `reorder` each row continues its parent's words, whatever the number of rows.",
+    "Which rows of keys and values belong to row n after reordering?",
+    worth=2,
 )
-def follows_its_parents(answer, draw: Draw):
-    """After `reorder` each row continues its parent's words, whatever the number of rows."""
-    b, d, k = draw.sizes(3, large=20)
-    maps = [Projection(draw.normal(d, k)) for _ in range(3)]
-    attention, said = answer(*maps), []
-    for number in range(draw.size(2, 6)):
-        if number and draw.choose(3):
-            some = [draw.choose(b) for _ in range(draw.size(1, 5))]
-            parents = torch.tensor(draw.one_of([some, [*range(1, b), 0]]))
-            said, b = [*said, parents.tolist()], len(parents)
-            attention.reorder(parents)
-            parents.zero_()
-        x = draw.normal(b, d)
-        yield f"the result of step {number + 1} after the parents {said}", attention.step(x)
 
 
 @homework.question(
@@ -443,11 +420,10 @@ def how_many_positions_without_a_cache(greedy) -> str:
     """
     read = []
     words = [4 + number % 4 for number in range(20)]
-    model = path(*words)
 
     def counted(said: list[int]) -> Tensor:
         read.append(len(said))
-        return model(said)
+        return torch.eye(9)[[*words, EOS][len(said) - 1]]
 
     greedy(counted, 30)
     return {21: "A", 231: "B"}.get(sum(read), "C")

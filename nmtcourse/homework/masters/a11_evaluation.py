@@ -324,15 +324,6 @@ def run(answer, one: Tensor, other: Tensor, score: Callable, times: int, seed: i
     return found
 
 
-@homework.check(bootstrap, "Return a float64 tensor.", worth=0)
-def has_its_form(answer, draw: Draw):
-    """The result is (times,) in float64, for counts of any type and any number of sentences."""
-    times = draw.size(1, 5)
-    counts = draw.ids(0, 9, draw.sizes(1)[0], 2).to(draw.one_of([torch.float32, torch.int64]))
-    found = run(answer, counts, counts, first_count, times, draw.choose(3))
-    same(found, torch.zeros(times, dtype=torch.float64), "a difference of a system from itself")
-
-
 @homework.check(bootstrap, "Both systems must be scored on the same sentences.", worth=2)
 def is_paired(answer, draw: Draw):
     """A system that is better by 1 on each sentence is better by N on every sample."""

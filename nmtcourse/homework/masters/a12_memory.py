@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from functools import partial
 from numbers import Integral
 
 import torch
@@ -9,6 +10,7 @@ from torch import Tensor, nn
 
 from nmtcourse.homework.compare import holds, refuses, short
 from nmtcourse.homework.inputs import Draw
+from nmtcourse.homework.signatures import Made
 from nmtcourse.homework.task import Assignment
 
 homework = Assignment(
@@ -24,6 +26,30 @@ homework = Assignment(
         "import torch\nfrom torch import Tensor, nn"
     ),
 )
+
+
+def some_model(draw: Draw, linear: bool = False) -> nn.Module:
+    """Layers of different types: frozen, shared, with buffers, or none at all."""
+    a, b = draw.sizes(2)
+    kinds = [torch.float32, torch.float64, torch.float16, torch.bfloat16]
+    model = nn.Sequential()
+    if linear:  # with biases that are equal, but not shared
+        model = nn.Sequential(nn.Linear(a, b), nn.Linear(b, a)).to(draw.dtype)
+        return model.apply(lambda part: isinstance(part, nn.Linear) and part.bias.data.zero_())
+    for number in range(draw.size(1, 4)):
+        inner = nn.Sequential(nn.Linear(a, b), nn.Sequential(nn.BatchNorm1d(b)))
+        layer = draw.one_of([nn.Linear(a, b), nn.BatchNorm1d(a), inner, nn.GRU(a, b)])
+        frozen = draw.choose(5 if number else 4)  # 1 or 2: every other parameter; 4: all
+        for place, parameter in enumerate(layer.to(draw.one_of(kinds)).parameters()):
+            parameter.requires_grad_(frozen not in (1 + place % 2, 4))
+        model.append(layer)
+    if len(model) > 1 and draw.one_of([False, True]):
+        model.append(nn.ModuleDict({"again": model[0]}))  # a layer that is used twice
+        model.weight = next(model[1].parameters())  # a weight under two names
+    if draw.one_of([False, True]):
+        ids = draw.one_of([torch.arange(a), torch.arange(a).expand(3, a), torch.arange(2 * a)[::2]])
+        model.register_buffer("ids", ids, persistent=draw.one_of([True, False]))
+    return model.to(draw.one_of(["cpu", "cpu", "cpu", "meta"]))
 
 
 @homework.task(
@@ -61,6 +87,7 @@ homework = Assignment(
     The buffers are missing.
         held += sum( => 0 * sum(
     """,
+    signature={"model": Made(some_model)},
 )
 def training_bytes(model: nn.Module) -> int:
     """Bytes of parameters, gradients, Adam's moments and buffers."""
@@ -73,45 +100,49 @@ def training_bytes(model: nn.Module) -> int:
     ### END SOLUTION
 
 
-def some_model(draw: Draw) -> nn.Module:
-    """Layers of different types: frozen, shared, with buffers, or none at all."""
-    a, b = draw.sizes(2)
-    kinds = [torch.float32, torch.float64, torch.float16, torch.bfloat16]
-    model = nn.Sequential()
-    for number in range(draw.size(1, 4)):
-        inner = nn.Sequential(nn.Linear(a, b), nn.Sequential(nn.BatchNorm1d(b)))
-        layer = draw.one_of([nn.Linear(a, b), nn.BatchNorm1d(a), inner, nn.GRU(a, b)])
-        frozen = draw.choose(5 if number else 4)  # 1 or 2: every other parameter; 4: all
-        for place, parameter in enumerate(layer.to(draw.one_of(kinds)).parameters()):
-            parameter.requires_grad_(frozen not in (1 + place % 2, 4))
-        model.append(layer)
-    if len(model) > 1 and draw.one_of([False, True]):
-        model.append(nn.ModuleDict({"again": model[0]}))  # a layer that is used twice
-        model.weight = next(model[1].parameters())  # a weight under two names
-    if draw.one_of([False, True]):
-        ids = draw.one_of([torch.arange(a), torch.arange(a).expand(3, a), torch.arange(2 * a)[::2]])
-        model.register_buffer("ids", ids, persistent=draw.one_of([True, False]))
-    return model.to(draw.one_of(["cpu", "cpu", "cpu", "meta"]))
-
-
-@homework.check(training_bytes, "List all tensors that exist after one update.", worth=2)
-def is_what_adam_holds(answer, draw: Draw):
+@homework.check(
+    training_bytes,
+    "List all tensors that exist after one update.",
+    worth=2,
+    model=Made(partial(some_model, linear=True)),
+)
+def is_what_adam_holds(answer, model):
     """The result is the memory in use after an update with Adam, of linear layers."""
-    a, b, c = draw.sizes(3)
-    c = draw.one_of([b, c])
-    model = nn.Sequential(nn.Linear(a, b), nn.Linear(b, c)).to(draw.dtype)
-    for layer in model:
-        nn.init.zeros_(layer.bias)  # equal, but not shared
-    yield f"the bytes of linear layers {a}, {b}, {c} in {draw.dtype}", int(answer(model))
+    yield "the number of bytes", int(answer(model))
 
 
 @homework.check(
-    training_bytes, "Which tensors are shared, which are frozen, and which are not weights?"
+    training_bytes,
+    "Which tensors are shared, which are frozen, and which are not weights?",
+    draws=96,
+    whole=True,
 )
-def knows_special_tensors(answer, draw: Draw):
+def knows_special_tensors(answer, model):
     """Shared tensors, frozen ones and buffers are counted correctly, each with its own type."""
-    model = some_model(draw)
-    yield f"the bytes of {model}", int(answer(model))
+    yield "the number of bytes", int(answer(model))
+
+
+def some_vectors(draw: Draw, whole: bool = False) -> list[Tensor]:
+    """Vectors of some devices, of floating-point or large whole numbers."""
+    devices, size = draw.size(1 + whole, 12 - 6 * whole), draw.named("N")
+    size *= devices if whole else 1
+    kind = draw.choose(4) == 3
+    make = partial(draw.ids, 0, 2**40) if kind else draw.normal
+    return [make(size) for _ in range(devices)]
+
+
+class Ring:
+    """Pass messages on by one device, unless broken, and count the numbers sent."""
+
+    def __init__(self, broken: bool = False) -> None:
+        self.broken, self.calls, self.numbers = broken, 0, 0
+
+    def __call__(self, messages: list[Tensor]) -> list[Tensor]:
+        sizes = {int(m.numel()) for m in messages}
+        holds(len(sizes) == 1, f"messages of {sorted(sizes)} numbers in one exchange", "equal ones")
+        self.calls += 1
+        self.numbers += sizes.pop()
+        return [messages[r - 1] * (not self.broken) for r in range(len(messages))]
 
 
 @homework.task(
@@ -151,6 +182,7 @@ def knows_special_tensors(answer, draw: Draw):
         width = math.ceil(size / devices) => width = size // devices
         pad(v, width * devices - size) => v[: width * devices]
     """,
+    signature={"vectors": Made(some_vectors), "exchange": Made(lambda draw: Ring())},
 )
 def ring_all_reduce(
     vectors: list[Tensor], exchange: Callable[[list[Tensor]], list[Tensor]]
@@ -181,50 +213,27 @@ def ring_all_reduce(
     ### END SOLUTION
 
 
-class Ring:
-    """Pass messages on by one device, unless broken, and count the numbers sent."""
-
-    def __init__(self, broken: bool = False) -> None:
-        self.broken, self.calls, self.numbers = broken, 0, 0
-
-    def __call__(self, messages: list[Tensor]) -> list[Tensor]:
-        sizes = {int(m.numel()) for m in messages}
-        holds(len(sizes) == 1, f"messages of {sorted(sizes)} numbers in one exchange", "equal ones")
-        self.calls += 1
-        self.numbers += sizes.pop()
-        return [messages[r - 1] * (not self.broken) for r in range(len(messages))]
-
-
-@homework.check(ring_all_reduce, "Follow one number around a ring of three devices.", worth=2)
-def gives_everyone_the_sum(answer, draw: Draw):
-    """Every device has the sum of all vectors, where N is a multiple of R."""
-    devices, times = draw.size(2, 6), draw.sizes(1)[0]
-    yield from reduced(answer, draw, devices, devices * times)
-
-
-@homework.check(ring_all_reduce, "What happens to the numbers after the last full chunk?")
-def takes_any_size(answer, draw: Draw):
-    """N may be smaller than R or not a multiple of it, and R may be 1."""
-    yield from reduced(answer, draw, draw.size(1, 12), draw.sizes(1)[0])
-
-
-def reduced(answer, draw: Draw, devices: int, size: int):
-    """An answer's results for random vectors."""
-    vectors = [draw.normal(size) for _ in range(devices)]
-    if draw.choose(4) == 3:
-        vectors = [draw.ids(0, 2**40, size) for _ in range(devices)]
-    found = list(answer(vectors, Ring()))
-    yield f"the results of {devices} devices for N = {size}", found
+homework.promise(
+    ring_all_reduce,
+    "Every device has the sum of all vectors, where N is a multiple of R.",
+    "Follow one number around a ring of three devices.",
+    worth=2,
+    vectors=Made(partial(some_vectors, whole=True)),
+)
+homework.promise(
+    ring_all_reduce,
+    "N may be smaller than R or not a multiple of it, and R may be 1.",
+    "What happens to the numbers after the last full chunk?",
+)
 
 
 @homework.check(ring_all_reduce, "How long is a message, and how many are there?")
-def sends_no_more_than_it_must(answer, draw: Draw):
+def sends_no_more_than_it_must(answer, vectors, draw):
     """No device sends more than 2 (R - 1) chunks, in as many exchanges, or uses other data."""
-    ring, devices, size = Ring(), draw.size(2, 6), draw.sizes(1)[0]
-    answer([draw.normal(size) for _ in range(devices)], ring)
+    ring, devices, size = Ring(), 1 + len(vectors), len(vectors[0])
+    answer([*vectors, vectors[0]], ring)
     most, where = 2 * (devices - 1) * math.ceil(size / devices), f"R = {devices}, N = {size}"
     holds(ring.numbers <= most, f"{ring.numbers} numbers sent with {where}", f"{most}")
-    holds(ring.calls == 2 * (devices - 1), f"{ring.calls} exchanges, {where}", f"{2 * devices - 2}")
     given = [1 + draw.normal(size).abs() for _ in range(devices)]
     found = torch.stack(list(answer(given, Ring(broken=True))))
     alike = (found == found[0]).all() or torch.allclose(found[0], sum(given))
