@@ -450,3 +450,15 @@ def test_every_batch_travels_to_the_device(tmp_path, monkeypatch):
     trainer = make_trainer(tmp_path, replace(SETTINGS, epochs=1))
     trainer.fit()
     assert sent[: trainer.batches_per_epoch] == [trainer.device] * trainer.batches_per_epoch
+
+
+def test_an_update_reads_each_batch_that_it_accumulates(tmp_path):
+    config, settings = replace(CONFIG, dropout=0.0), replace(SETTINGS, epochs=1, accumulate=99)
+    # not Adam, which makes a whole step of the rounding of a gradient that is zero
+    plain = {"optimizer": lambda model: torch.optim.SGD(model.parameters())}
+    trainer = make_trainer(tmp_path / "epoch", settings, config, **plain)
+    assert trainer.batches_per_epoch > 2
+    trainer.run_epoch()
+    whole = make_trainer(tmp_path / "whole", settings, config, **plain)
+    whole.update([collate(copying())])
+    torch.testing.assert_close(weights(trainer), weights(whole))
