@@ -91,7 +91,7 @@ def test_a_choice_is_compared_with_ones_own_numbers(task):
     (name,) = task.uses
     used = next(t for t in assignments()[task.id[:2]].tasks.values() if t.name == name)
     wrong = [*used.wrong.values(), *(answer for t, answer in WRONG if t is used)]
-    found = (outcome(task, task.properties[0], (task.solution, each), 0).finding for each in wrong)
+    found = (outcome(task, task.properties[0], (task.solution, each)).finding for each in wrong)
     assert any(finding and "your own function computes" in finding.expected for finding in found)
     nonsense = (used.build(used.student_source), None, lambda *given: given[0])
     for letter, function in zip("ABC", nonsense, strict=True):
