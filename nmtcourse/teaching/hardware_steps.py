@@ -89,7 +89,7 @@ def sweep(measured_peak: Callable[..., int]) -> dict[str, dict[str, tuple[list, 
             sizes = {"n_encoder_layers": layers, "n_decoder_layers": layers}
             return random_batch(sentences, length), replace(CONFIG, **sizes)
 
-        line = torch.linspace(1, values[-1], 12).round().int().unique().tolist()
+        line = [*range(1, 7), *range(8, values[-1] + 1, 4)]  # with every measured value
         formula = [memory_by_formula(batch, config=config) for batch, config in map(case, line)]
         measured = [measured_peak([batch], config=config) for batch, config in map(case, values)]
         panels[name] = {
