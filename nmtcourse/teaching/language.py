@@ -1,13 +1,14 @@
 """Pictures and outputs of a notebook in its own language.
 
 A notebook in a folder named `zh` has the code of the English one.  Once `speak` was called there,
-what its code writes into a figure or prints is looked up in the tables `words/zh/*.toml`: English
-text to Chinese, `{}` for a number, `{…}` for any text.  What no table has stays English.
+what its code writes into a figure or prints is looked up in the tables `words/zh`, its own and the
+common one: English text to Chinese, `{}` for a number, `{…}` for any text.  All else stays English.
 """
 
 from __future__ import annotations
 
 import builtins
+import json
 import re
 import tomllib
 import unicodedata
@@ -29,11 +30,25 @@ def language_here() -> str:
     return "zh" if Path.cwd().name == "zh" else "en"
 
 
-def speak(language: str) -> None:
-    """Translate what is drawn and printed in this process from now on; "en" changes nothing."""
+def number_of(cell: str) -> str:
+    """The number of the notebook in this folder that has a cell with this code; "" for none."""
+    for path in Path().glob("[01]*.ipynb") if language_here() == "zh" else ():
+        cells = json.loads(path.read_text("utf-8"))["cells"]
+        if cell in ["".join(each["source"]) for each in cells]:
+            return path.name[:2]
+    return ""
+
+
+def speak(language: str, number: str = "") -> None:
+    """Translate what is drawn and printed in this process from now on; "en" changes nothing.
+
+    A notebook has the words of its number, 03b those of 03 too: what `none` is in one is a word
+    that a model puts out in another.  Without a number all tables count.
+    """
     words: dict[str, str] = {}
-    for path in sorted((HERE / "words" / language).glob("*.toml")):
-        words |= tomllib.loads(path.read_text("utf-8"))
+    for name in (f"{number}*", "common"):
+        for path in sorted((HERE / "words" / language).glob(f"{name}.toml")):
+            words |= tomllib.loads(path.read_text("utf-8"))
     # The form with the most text of its own goes first: a shorter one takes only a part of it.
     ordered = sorted(words, key=lambda form: -len(form.replace("{…}", "").replace("{}", "")))
     WORDS.clear()

@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 
 from nmtcourse.teaching.alternative import alt_text
 from nmtcourse.teaching.describe import VARIES, describe
-from nmtcourse.teaching.language import language_here, speak
+from nmtcourse.teaching.language import language_here, number_of, speak
 from nmtcourse.teaching.predictions import hiding
 
 WIDTH = 7.0  # inches: what GitHub and a laptop show without scaling
@@ -75,8 +75,8 @@ def setup() -> None:
     # Where torch was imported before nmtlib, its threads spin while they wait: beside six busy
     # processes 1,500 small products then take a hundred times as long.  One thread waits for none.
     torch.set_num_threads(1)
-    speak(language_here())
     shell = _kernel_shell()
+    speak(language_here(), number_of(shell.user_ns["In"][-1]) if shell else "")
     if shell is not None:
         shell.run_line_magic("matplotlib", "inline")  # drops formatters, so add ours after it
         shell.run_line_magic("config", "InlineBackend.figure_formats = ['retina']")  # sharp

@@ -1,6 +1,9 @@
 """What a notebook draws and prints is in its language, and nothing else is."""
 
+import json
+import re
 import tomllib
+from pathlib import Path
 
 import matplotlib.pyplot as plt
 import pytest
@@ -11,6 +14,7 @@ from nmtcourse.teaching.alternative import alt_text
 from nmtcourse.teaching.style import CJK_FONT
 
 TABLES = sorted(language.HERE.glob("words/zh/*.toml"))
+BOOKS = sorted(Path(__file__).parents[2].glob("notebooks/zh/*.ipynb"))
 
 
 @pytest.fixture
@@ -21,9 +25,28 @@ def words(monkeypatch):
     language.translate.cache_clear()
 
 
-def test_a_text_has_one_translation_in_all_tables():
-    forms = [form for p in TABLES for form in tomllib.loads(p.read_text("utf-8"))]
-    assert sorted(forms) == sorted(set(forms))
+@pytest.fixture
+def spoken(words, monkeypatch):
+    """A function that gives the words of a notebook of some number."""
+    words({})
+    monkeypatch.setattr(language.builtins, "print", print)  # which speak() replaces
+    monkeypatch.setattr(language.Text, "set_text", language.SET_TEXT)
+    return lambda number: language.speak("zh", number) or dict(language.WORDS)
+
+
+@pytest.mark.parametrize("path", BOOKS, ids=lambda path: path.stem)
+def test_a_notebook_has_its_own_words_and_the_common_ones(path, spoken, monkeypatch):
+    monkeypatch.chdir(path.parent)
+    cells = ["".join(c["source"]) for c in json.loads(path.read_text("utf-8"))["cells"]]
+    (number,) = {language.number_of(cell) for cell in cells if "plots.setup()" in cell}
+    tables = [p for p in TABLES if p.stem[:2] == path.name[:2] or p.stem == "common"]
+    forms = [form for p in tables for form in tomllib.loads(p.read_text("utf-8"))]
+    assert sorted(spoken(number)) == sorted(forms) != []
+
+
+def test_no_single_word_is_common():
+    common = tomllib.loads((language.HERE / "words/zh/common.toml").read_text("utf-8"))
+    assert [form for form in common if re.fullmatch("[a-z-]+", form)] == []
 
 
 def test_a_table_fills_what_it_takes_with_letters_that_are_drawn():
@@ -50,12 +73,8 @@ def test_numbers_columns_and_what_no_table_has_stay(words):
     assert {english: language.say(english) for english in STAY} == STAY
 
 
-def test_the_form_with_the_most_text_goes_first(words, monkeypatch):
-    words({})
-    monkeypatch.setattr(language.builtins, "print", print)  # which speak() replaces
-    monkeypatch.setattr(language.Text, "set_text", language.SET_TEXT)
-    language.speak("zh")
-    texts = [len(form.replace("{…}", "").replace("{}", "")) for form in language.WORDS]
+def test_the_form_with_the_most_text_goes_first(spoken):
+    texts = [len(form.replace("{…}", "").replace("{}", "")) for form in spoken("")]
     assert texts and texts == sorted(texts, reverse=True)
 
 
