@@ -2,7 +2,8 @@
 
 A notebook in a folder named `zh` has the code of the English one.  Once `speak` was called there,
 what its code writes into a figure or prints is looked up in the tables `words/zh`, its own and the
-common one: English text to Chinese, `{}` for a number, `{…}` for any text.  All else stays English.
+common one: English text to Chinese, `{}` for a number, `{…}` for any text, `{0}` and `{1}` in
+another order.  All else stays English.
 """
 
 from __future__ import annotations
