@@ -108,8 +108,8 @@ class Small(nn.Module):
 
     def __init__(self, draw: Draw, old: bool = False):
         super().__init__()
-        self.first = nn.Parameter(draw.normal(4, 3))
-        self.second = nn.Parameter(draw.normal(3))
+        normal = partial(torch.randn, generator=draw.generator, dtype=draw.dtype)  # no zeros
+        self.first, self.second = nn.Parameter(normal(4, 3)), nn.Parameter(normal(3))
         self.unused = nn.Parameter(draw.normal(2))
         self.tied = nn.ParameterDict({"first": self.first})
         for parameter in self.parameters() if old or draw.choose(4) == 3 else ():
