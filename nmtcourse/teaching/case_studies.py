@@ -118,14 +118,14 @@ def own_captions() -> list[Pair]:
 
 def table(stations: Sequence[Station]) -> str:
     """A line for each station: BLEU by seed, the mean, and what the idea brought to each seed."""
-    lines = [f"{'':<30}{'BLEU by seed':<20}{'mean':>5}   gain by seed (* p < {CLEAR})"]
+    lines = [f"{'':<33}{'BLEU by seed':<20}{'mean':>5}   gain by seed (* p < {CLEAR})"]
     for station in stations:
         bleus = "  ".join(f"{bleu:4.1f}" for bleu in station.bleus)
         gains = "  ".join(
             f"{gain['difference']:+5.1f}{'*' if gain['p'] < CLEAR else ' '}"
             for gain in station.gains
         )
-        line = f"{station.idea:<30}{bleus:<20}{station.mean:5.1f}   {gains}"
+        line = f"{station.idea:<33}{bleus:<20}{station.mean:5.1f}   {gains}"
         lines.append(line.rstrip())
     return "\n".join(lines)
 
