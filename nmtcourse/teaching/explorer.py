@@ -110,7 +110,9 @@ def slider(function: Callable[..., Any], **ranges: Any) -> None:
             raise ValueError(f"{needs}, to show where nothing moves")
     _show_now(function())
     hint = f"{RUN_IT}move: {', '.join(ranges)}."
-    display(Shown(f"*{hint}*", hint, _sliders(function, ranges) if kernel_with_widgets() else None))
+    display(
+        Shown(f"*{hint}*", say(hint), _sliders(function, ranges) if kernel_with_widgets() else None)
+    )
 
 
 def _sliders(function: Callable[..., Any], ranges: dict[str, Any]) -> Any:

@@ -118,9 +118,12 @@ def pattern(form: str) -> str:
 PRINT, SET_TEXT = builtins.print, Text.set_text
 
 
-def print_translated(*values: object, sep: str | None = " ", **options: Any) -> None:
+def print_translated(
+    *values: object, sep: str | None = " ", end: str | None = None, **options: Any
+) -> None:
     """The `print` of a notebook that is not in English."""
-    PRINT(say((" " if sep is None else sep).join(map(str, values))), **options)
+    end = {", ": "，", "; ": "；"}.get(end or "", end)
+    PRINT(say((" " if sep is None else sep).join(map(str, values))), end=end, **options)
 
 
 def set_translated_text(self: Text, text: object) -> None:
