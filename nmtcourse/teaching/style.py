@@ -76,7 +76,7 @@ def setup() -> None:
     # processes 1,500 small products then take a hundred times as long.  One thread waits for none.
     torch.set_num_threads(1)
     shell = _kernel_shell()
-    speak(language_here(), number_of(shell.user_ns["In"][-1]) if shell else "")
+    speak(language_here(), number_of(shell.get_parent()["content"]["code"]) if shell else "")
     if shell is not None:
         shell.run_line_magic("matplotlib", "inline")  # drops formatters, so add ours after it
         shell.run_line_magic("config", "InlineBackend.figure_formats = ['retina']")  # sharp
