@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from nmtcheck import CHECKS
+
 
 def table(result: dict[str, Any]) -> str:
     """The results as Markdown."""
@@ -30,10 +32,20 @@ def table(result: dict[str, Any]) -> str:
         f"loss is {others}, so small differences are chance. *Same* means the same to the last "
         "digit.",
         "",
+        *merged(result["bugs"]),
         "| no. | bug | loss | right | caught by | also fails | short adapter |",
         "|--:|---|--:|--:|---|---|---|",
     ]
     return "\n".join([*lines, *(table_row(bug, clean) for bug in result["bugs"])]) + "\n"
+
+
+def merged(bugs: list[dict[str, Any]]) -> list[str]:
+    """What is said of checks that the results name and that are none today."""
+    gone = sorted({id for bug in bugs for id in bug["failed"]} - CHECKS.keys())
+    if not gone:
+        return []
+    names = ", ".join(f"`{id}`" for id in gone)
+    return [f"Since this was measured, these checks have become parts of others: {names}.", ""]
 
 
 def table_row(bug: dict[str, Any], clean: dict[str, Any]) -> str:

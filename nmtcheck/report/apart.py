@@ -151,7 +151,7 @@ class Child:
         """Start the process that serves the other end of a socket."""
         sys.stdout.flush()
         sys.stderr.flush()
-        process = START.Process(target=serve, args=(theirs, self.work, self.log))
+        process = START.Process(target=serve, args=(theirs, self.work, self.log, os.getpid()))
         process.start()
         return process
 
@@ -235,11 +235,11 @@ class Child:
         self.process = None
 
 
-def serve(end: socket.socket, work: Callable[[Any], Iterable[Any]], log: Any = None) -> None:
-    """Answer requests until the other end of the socket is closed; never returns."""
+def serve(end: socket.socket, work: Callable[[Any], Iterable[Any]], log: Any, asker: int) -> None:
+    """Answer requests of the process `asker` until it closes the socket; never returns."""
     own, status = os.getpid(), 1
     try:
-        ASKER[:] = [os.getppid()]
+        ASKER[:] = [asker]  # not the parent of now: it may be gone before this process has begun
         with contextlib.suppress(OSError):  # it leads a session already
             os.setsid()  # a Ctrl-C is for the process that asks, and it ends this one
         for other in OPEN - {end}:

@@ -1,6 +1,6 @@
 """Run a student's code apart: a fresh process with an environment of its own asks a copy of itself.
 
-    python -m nmtcourse.homework.apart nmtcourse.homework.marking:marked
+    python -m nmtcourse.homework.apart nmtcourse.homework.marking:marked ASKER
 
 That copy runs no such code either, and starts one process for each try. Whatever a notebook ends,
 the fresh process ends what is left: orphans of its children become its own.
@@ -67,7 +67,7 @@ class Host(Child):
     def begin(self, theirs: socket.socket) -> Any:
         """Start the process, which begins to import."""
         return subprocess.Popen(
-            [sys.executable, "-P", "-s", "-m", __name__, self.function],
+            [sys.executable, "-P", "-s", "-m", __name__, self.function, str(os.getpid())],
             stdin=theirs.fileno(),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -133,7 +133,7 @@ def main() -> None:
     end = socket.socket(fileno=os.dup(0))
     prctl(DUMPABLE, 0)
     module, _, name = sys.argv[1].partition(":")
-    serve(end, partial(hosted, getattr(import_module(module), name)))
+    serve(end, partial(hosted, getattr(import_module(module), name)), None, int(sys.argv[2]))
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 import csv
 import json
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -99,3 +100,13 @@ def test_a_class_that_is_interrupted_has_no_verdict_on_the_rest(tmp_path, number
     assert subprocess.run(command, cwd=tmp_path).returncode == 0
     assert [points for points, _ in table_of(table)["cem"]] == ["4", "6", "8", "2"]
     assert table_of(table)["ben"] == [("0", "was not submitted")] * 4 and not part.exists()
+
+
+def test_a_process_whose_grader_is_gone_before_it_begins_ends():
+    with subprocess.Popen([sys.executable, "-c", ""]) as grader:
+        grader.wait()
+    ours, theirs = socket.socketpair()
+    command = [sys.executable, "-m", "nmtcourse.homework.apart", "signal:pause", str(grader.pid)]
+    process = subprocess.Popen(command, stdin=theirs.fileno())
+    ours.sendall(b"[{}, null]\n")
+    assert process.wait(NO_PROGRESS) == 1
