@@ -5,6 +5,7 @@ import re
 import execute
 import nbformat
 import pytest
+import rules
 from nbformat.v4 import new_code_cell, new_notebook
 
 VARYING = """import os
@@ -57,7 +58,10 @@ def test_a_second_run_stores_the_same_bytes_and_check_says_so(book, capsys):
     assert cells[1].metadata == {"tags": ["predict"], "jupyter": {"source_hidden": True}}
     assert not any(execute.WIDGET in output.data for output in cells[1].outputs)
     assert cells[2].metadata["jupyter"] == {"outputs_hidden": True}, "it answers the question"
-    assert cells[2].outputs[0].traceback == ["AssertionError: meant to fail"]
+    nothing, error = cells[2].outputs
+    assert rules.shown_of_a_folded(cells[2]) is None and nothing.data == {}
+    assert rules.shown_of_a_folded({"outputs": [error]}) is None
+    assert error.traceback == ["AssertionError: meant to fail"]
 
 
 REFUSED = [  # the code of a cell, what is said of it, and options

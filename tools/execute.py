@@ -36,6 +36,9 @@ ROOTS = rf"/(?:{PLACES})/|{re.escape(str(ROOT))}|[A-Z]:\\"
 ABSOLUTE_PATH = re.compile(rf"(?<![\w.:/])(?:{ROOTS})\S*")
 KEPT = ("tags", "nbgrader", "slideshow")  # of a cell's metadata
 KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
+# JupyterLab prints the first line of the first output beside the dots of a folded cell, which would
+# tell the answer. This output has no form to take a line from, and nothing for nbval to compare.
+NOTHING = {"output_type": "display_data", "data": {}, "metadata": {}}
 COLOUR_CODES = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -71,6 +74,7 @@ def clean(notebook: NotebookNode) -> NotebookNode:
             kept["jupyter"], secret = {"source_hidden": True}, "asked"
         elif secret and cell.get("outputs"):  # unfolded as soon as the reader runs the cell
             kept["jupyter"], secret = {"outputs_hidden": True}, "answered"
+            cell.outputs.insert(0, nbformat.from_dict(NOTHING))
         elif secret == "answered" and cell.cell_type == "markdown":
             secret = ""
         cell.metadata = nbformat.from_dict(kept)

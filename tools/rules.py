@@ -28,6 +28,8 @@ from shown import (
 
 MAX_LINES, MAX_BYTES = 30, 1_500_000
 LONG = 90  # minutes that one reads without a rest
+# the forms of an output that JupyterLab 4 takes a line from, the first that is there
+FOLDED_FORMS = ("text/html", "image/svg+xml", "application/pdf", "text/markdown", "text/plain")
 OPENING = {  # what the opening says, and the words it says it with
     "what you will be able to do": r"will be able to",
     "the time it takes": r"\btime\b",
@@ -136,6 +138,22 @@ def asks_before_it_shows(book: dict, path: Path) -> Iterator[str]:
             yield f"{cell['id']}: without the tag 'predict' the answer is not folded away"
 
 
+def shown_of_a_folded(cell: dict) -> str | None:
+    """The line that JupyterLab 4 prints of a cell whose outputs are folded: of the first output."""
+    first = cell["outputs"][0]
+    forms = first.get("data", {"text/plain": first.get("text", "")})
+    texts = [forms[kind] for kind in FOLDED_FORMS if isinstance(forms.get(kind), str)]
+    lines = [line for line in texts[0].split("\n") if line] if texts else []
+    return lines[0] if lines else None
+
+
+def tells_no_answer_while_folded(book: dict, path: Path) -> Iterator[str]:
+    for cell in code(book):
+        if cell["metadata"].get("jupyter", {}).get("outputs_hidden"):
+            if line := shown_of_a_folded(cell):
+                yield f"{cell['id']}: folded, JupyterLab still shows {line[:60]!r}"
+
+
 def opens_with_what_it_gives_and_needs(book: dict, path: Path) -> Iterator[str]:
     opening = prose(list(takewhile(lambda cell: cell["cell_type"] != "code", book["cells"])))
     if not re.match(r"# \S", opening):
@@ -186,6 +204,7 @@ RULES = [
     asserts_its_claims,
     shows_pictures,
     asks_before_it_shows,
+    tells_no_answer_while_folded,
     opens_with_what_it_gives_and_needs,
     states_honest_minutes,
     closes_with_summary_exercises_and_reading,

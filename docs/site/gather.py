@@ -185,6 +185,8 @@ def notebook(text: str, link: Callable[[str], str], line: str, up: str = "../") 
             cell["source"] = EXPLORER.sub(lambda found: view(found, up), text)
         elif "predict" in cell["metadata"].get("tags", ()):
             cell["metadata"]["tags"].append("remove-input")  # as JupyterLab folds it away
+        if "outputs" in cell:  # without the empty ones of a folded cell
+            cell["outputs"] = [each for each in cell["outputs"] if each.get("data") != {}]
         kept = [output.get("metadata", {}) for output in cell.get("outputs", ())]
         if spoken := " ".join(each["image/png"]["alt"] for each in kept if "image/png" in each):
             cell["metadata"]["mystnb"] = {"image": {"alt": spoken}}
