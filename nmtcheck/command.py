@@ -6,10 +6,10 @@ import sys
 from argparse import ArgumentParser, Namespace, _SubParsersAction
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nmtlib.cli import EXPECTED_ERRORS, add_command, complain
+from nmtlib.files import OutFile, has_keys
 
 if TYPE_CHECKING:
     from nmtcheck import Report
@@ -26,7 +26,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return command_compare(arguments[1:])
     parser = ArgumentParser(prog="nmtcheck", description=f"{ABOUT}.  {STATUS}")
     add_options(parser)
-    return command_check(parser.parse_args(arguments))
+    try:
+        options = parser.parse_args(arguments)
+    except OSError as error:  # of a file that may not be written over
+        complain(str(error), error)
+        return 2
+    return command_check(options)
 
 
 def command_compare(arguments: Sequence[str]) -> int:
@@ -67,7 +72,8 @@ def add_options(parser: ArgumentParser) -> None:
         said = f"the id of {name.upper()} (default: from the adapter, or found by the checks)"
         option(f"--{name}", type=int, metavar="ID", help=said)
     option("--source-bos", action="store_true", help="sources begin with BOS as well")
-    option("--json", type=Path, metavar="FILE", help="write the report as data as well")
+    report = OutFile("report of these checks", is_ours=has_keys("taken_to_be", "results"))
+    option("--json", type=report, metavar="FILE", help="write the report as data as well")
 
 
 def command_check(options: Namespace) -> int:
@@ -83,12 +89,10 @@ def checked(options: Namespace) -> int:
     """The same; raises ValueError or OSError where nothing could run."""
     from nmtcheck import ours, run_checks
     from nmtcheck.report.runner import choose
-    from nmtlib.files import require_ours, write_atomically
+    from nmtlib.files import write_output
 
     if options.lift and not options.implementation:
         raise ValueError("--lift needs a FILE that contains a model")
-    if options.json:
-        require_ours(options.json, "--json", "results")
     choose(options.only)
     if options.implementation:
         text, data, missing, status = apart(options)
@@ -96,7 +100,7 @@ def checked(options: Namespace) -> int:
         given = replace(ours(), **facts(options))
         text, data, missing, status = told(run_checks(given, only=options.only, seed=options.seed))
     if options.json:
-        write_atomically(options.json, data)
+        write_output(options.json, data)
     print(text)
     if missing:
         print(f"nmtcheck: {missing}", file=sys.stderr)

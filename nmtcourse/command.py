@@ -15,6 +15,7 @@ from importlib.metadata import distribution
 from itertools import product
 from pathlib import Path
 
+from nmtcourse.outputs import MIXED_FOLDER
 from nmtlib.cli import add_command
 from nmtlib.files import write_atomically
 
@@ -28,7 +29,7 @@ def add_course(commands: _SubParsersAction) -> None:
     """Add the command and its options."""
     about = "write the notebooks and the homework into a folder; never over an existing file"
     option = add_command(commands, "course", command_course, about).add_argument
-    option("out", type=Path, metavar="OUT", help="the folder, which may exist")
+    option("out", type=MIXED_FOLDER, metavar="OUT", help="the folder, which may exist")
     chinese = "zh also writes the Chinese notebooks, into OUT/zh (default: NMTLIB_LANG, or en)"
     option("--lang", choices=[*LANGUAGES], help=chinese)
     option("--lab", action="store_true", help="then open JupyterLab at the tour")

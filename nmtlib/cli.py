@@ -19,7 +19,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from nmtlib.errors import Shown, note
-from nmtlib.files import decoded, require_ours, write_atomically
+from nmtlib.files import OutFile, OutFolder, decoded, has_keys, write_atomically, write_output
 
 if TYPE_CHECKING:
     from nmtlib.data.corpus import Corpus
@@ -37,10 +37,15 @@ ABOUT_BEAM = "beam size, 1 = greedy (default: the run's)"
 CHUNK = 1_000  # lines that are translated together, if as many have arrived
 
 
-def main(arguments: Sequence[str] | None = None, parser: ArgumentParser | None = None) -> int:
+def main(
+    arguments: Sequence[str] | None = None,
+    parser: ArgumentParser | None = None,
+    statuses: Mapping[str, int] = MappingProxyType({}),
+) -> int:
     """Run one command of a parser, by default that of the core.
 
-    Returns the exit status: 0 good, 1 an error explained, 130 interrupted.
+    Returns the exit status: 0 good, 1 an error explained, 130 interrupted.  `statuses` holds what a
+    command returns instead of 1 where an output may not be written.
     """
     sys.stderr = sys.stderr or open(os.devnull, "w")  # closed by the shell: 2>&-
     if sys.stdout is None:
@@ -48,17 +53,15 @@ def main(arguments: Sequence[str] | None = None, parser: ArgumentParser | None =
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(encoding="utf-8", errors="replace")  # on Windows, cp1252 otherwise
-    parser = parser or build_parser()
-    options, unknown = parser.parse_known_args(arguments)
-    translating = options.command == "translate"
-    unknown = take_sentences(options, unknown) if unknown and translating else unknown
-    if unknown:
-        advice = "; a sentence that begins with a dash goes after a --" if translating else ""
-        parser.error(f"unrecognized arguments: {' '.join(unknown)}{advice}")
     try:
         os.getcwd()
     except FileNotFoundError as error:  # torch would abort the process
         return complain("the current folder has been deleted; change to another one", error)
+    options = Namespace(command="")
+    try:
+        parse(parser or build_parser(), arguments, options)
+    except EXPECTED_ERRORS as error:
+        return complain(str(error), error) and statuses.get(options.command, 1)
     try:
         with redirect_stdout(Shown(sys.stdout)):
             status = options.run(options)
@@ -76,6 +79,16 @@ def main(arguments: Sequence[str] | None = None, parser: ArgumentParser | None =
     except KeyboardInterrupt:
         note("interrupted; what was saved is complete")
         return 130
+
+
+def parse(parser: ArgumentParser, arguments: Sequence[str] | None, options: Namespace) -> None:
+    """Fill the options of a command.  Raises OSError where one may not be written over."""
+    _, unknown = parser.parse_known_args(arguments, options)
+    translating = options.command == "translate"
+    unknown = take_sentences(options, unknown) if unknown and translating else unknown
+    if unknown:
+        advice = "; a sentence that begins with a dash goes after a --" if translating else ""
+        parser.error(f"unrecognized arguments: {' '.join(unknown)}{advice}")
 
 
 def complain(message: str, error: BaseException) -> int:
@@ -112,7 +125,7 @@ def add_train(commands: Commands, run: Command | None = None) -> None:
     one = "change one setting, such as training.epochs=5; may be repeated"
     option("--set", dest="assignments", metavar="KEY=VALUE", action="append", default=[], help=one)
     where = "run folder (default: runs/PRESET, or the next of runs/PRESET-2, …)"
-    option("--out", type=Path, metavar="DIR", help=where)
+    option("--out", type=OutFolder("run", is_ours=is_run), metavar="DIR", help=where)
     newest = "continue the run in --out, or the newest of this preset"
     option("--resume", action="store_true", help=newest)
     option("--minutes", type=float, metavar="N", help="stop cleanly after N minutes of training")
@@ -129,7 +142,8 @@ def add_evaluate(commands: Commands, run: Command | None = None) -> ArgumentPars
     option("--split", default="test", help="train, validation, test (default) or challenge")
     option("--beam", type=int, help=ABOUT_BEAM)
     option("--length-penalty", type=float, metavar="A", help="its exponent, 0 = none")
-    option("--output", type=Path, metavar="FILE", help="also write the scores as JSON here")
+    scores = OutFile("file of scores", is_ours=has_keys("scores", "length_penalty"))
+    option("--output", type=scores, metavar="FILE", help="also write the scores as JSON here")
     return parser
 
 
@@ -160,6 +174,13 @@ def take_sentences(options: Namespace, left_over: list[str]) -> list[str]:
         return left_over
     options.sentences += left_over[:end] + left_over[end + 1 :]
     return []
+
+
+def is_run(folder: Path) -> bool:
+    """Whether a folder holds a run, or the start of one that was killed."""
+    from nmtlib.run import Run
+
+    return Run(folder).settings_file.is_file() or Run(folder).is_free()
 
 
 def run_train(options: Namespace) -> None:
@@ -259,19 +280,11 @@ def evaluate_and_show(translator: Translator, run: Run, **facts: Any) -> list[Sc
 def evaluate(options: Namespace) -> None:
     """The command `evaluate`: score a run on one split."""
     from nmtlib.inference.translator import Translator
-
-    run = run_to_score(options)
-    how = {"beam": options.beam, "length_penalty": options.length_penalty}
-    evaluate_run(Translator.load(run.folder), run, options.split, options.output, **how)
-
-
-def run_to_score(options: Namespace) -> Run:
-    """The run that is named; raises ValueError now if the scores could not be written."""
     from nmtlib.run import find_run
 
-    if options.output:
-        require_ours(options.output, "--output", "scores")
-    return find_run(options.folder)
+    run = find_run(options.folder)
+    how = {"beam": options.beam, "length_penalty": options.length_penalty}
+    evaluate_run(Translator.load(run.folder), run, options.split, options.output, **how)
 
 
 def evaluate_run(
@@ -301,7 +314,7 @@ def evaluate_run(
     if evaluation.length_penalty != translator.settings.decoding.length_penalty:
         stem += f"-penalty{evaluation.length_penalty:.15g}"
     if output:
-        write_atomically(output, data)
+        write_output(output, data)
     scored = translator, corpus, split, hypotheses
     if run.ships:
         return scored

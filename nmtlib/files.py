@@ -1,16 +1,29 @@
-"""Files that are written whole or not at all, and text that is read line by line."""
+"""The one way into files: what is written is whole or not at all, and nothing of others is lost.
+
+Nothing else in the three packages opens a file for writing (`tests/test_files.py`).  A command
+names what it writes with an option of type `OutFile` or `OutFolder`, which looks before any work
+whether something is there that this option did not write.
+"""
 
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
 import os
+import re
 import secrets
+import shutil
 import stat
 import zlib
-from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
+from typing import IO, TextIO
+
+STAMP = re.compile(r"<!-- written by nmtlib, ([0-9a-f]{16}) -->\n")
+UNFINISHED = ".unfinished-nmtlib-folder"  # marks a folder that `new_folder` has not completed
 
 
 def write_atomically(path: str | Path, data: bytes | str) -> None:
@@ -21,12 +34,13 @@ def write_atomically(path: str | Path, data: bytes | str) -> None:
     """
     path = Path(os.path.realpath(path))  # a link stays one
     data = data.encode("utf-8") if isinstance(data, str) else data
-    if path.exists() and not path.is_file() and not path.is_dir():  # a pipe or a device
-        path.write_bytes(data)
-        return
     # The random name keeps two processes from writing into one part file.
     part = path.with_name(f"{path.name}.{secrets.token_hex(4)}.part")
+    is_stream = path.exists() and not path.is_file() and not path.is_dir()  # a pipe or a device
     try:
+        if is_stream:
+            path.write_bytes(data)
+            return
         with open(part, "wb") as file:
             file.write(data)
             file.flush()
@@ -41,28 +55,229 @@ def write_atomically(path: str | Path, data: bytes | str) -> None:
             "make room or choose another place",
         ) from None
     finally:  # also after an interruption; a complete file has its own name by now
-        with suppress(OSError):
-            part.unlink()
+        if not is_stream:
+            with suppress(OSError):
+                part.unlink()
 
 
-def require_ours(path: Path, option: str, key: str = "") -> None:
-    """Raise ValueError naming an option unless its file may be written; its folder must be there.
+def write_output(path: Path, data: bytes | str) -> None:
+    """Write what an `OutFile` names: its folder is made where it is missing."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, data)
 
-    With `key`, an existing file must be an earlier result: JSON that has the key.
+
+def append_line(path: Path, line: str) -> None:
+    """Add a line to a log."""
+    with open(path, "a", encoding="utf-8") as file:
+        file.write(line + "\n")
+
+
+def open_new(path: Path) -> TextIO:
+    """A new text file to write line by line, in a folder that `new_folder` is making."""
+    return open(path, "x", encoding="utf-8", newline="\n")
+
+
+def open_to_continue(path: Path, size: int) -> IO[bytes]:
+    """A file cut to its first `size` bytes, to be continued after them; made where it is missing.
+
+    Only for a file of ours with a record of how far it is: bytes after `size` are lost.
     """
-    if path.is_dir() or not path.parent.is_dir():
-        raise ValueError(
-            f"{option} {path} must be a file in a folder that is there; choose another"
-        )
+    path.touch()
+    file = open(path, "r+b")
+    file.truncate(size)
+    file.seek(size)
+    return file
+
+
+@contextmanager
+def new_folder(out: Path) -> Iterator[Path]:
+    """A folder to fill, which takes the place of `out` at the end; a failure leaves nothing.
+
+    It is called `.NAME.part` and lies beside `out`, which must be new or empty.  A process that is
+    killed leaves it, and the next one removes it.  Raises FileExistsError where a folder of that
+    name was not made here, OSError naming `out` where the disk is full.
+    """
+    OutFolder("new folder").require(out)
+    out = out.resolve()
+    out.parent.mkdir(parents=True, exist_ok=True)
+    part = part_of(out)
+    part.mkdir()
     try:
-        ours = not key or not path.is_file() or key in json.loads(path.read_bytes())
-    except (ValueError, TypeError):  # no JSON, or a number
-        ours = False
-    if not ours:
-        raise ValueError(
-            f"{option} {path} is there already and is no earlier result; it is not overwritten: "
-            f"choose another file"
+        (part / UNFINISHED).touch()
+        yield part
+        (part / UNFINISHED).unlink()
+        if out.exists():
+            out.rmdir()
+        part.rename(out)
+    except OSError as error:
+        why = error.strerror or error
+        raise OSError(error.errno, f"could not write {out} ({why}); nothing was left") from None
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+
+
+def part_of(out: Path) -> Path:
+    """The folder that `new_folder` fills."""
+    out = out.resolve()
+    return out.with_name(f".{out.name}.part")
+
+
+def remove_unfinished(part: Path) -> None:
+    """Remove a folder that `new_folder` left when its process was killed.
+
+    Raises FileExistsError for anything else of that name.
+    """
+    if (part / UNFINISHED).is_file():
+        shutil.rmtree(part)
+    elif part.is_dir() and not any(part.iterdir()):  # killed before the mark was there
+        part.rmdir()
+    elif part.exists():
+        raise FileExistsError(
+            f"{part} is in the way and is no folder that nmtlib left unfinished; it is not "
+            "removed: move it, or choose another folder"
         )
+
+
+def is_any(path: Path) -> bool:
+    """For an option whose command looks at each file that it writes."""
+    return True
+
+
+def is_never_ours(path: Path) -> bool:
+    """For an option whose file must be new."""
+    return False
+
+
+@dataclass(frozen=True)
+class OutFile:
+    """The type of an option that names a file to write, checked before any work.
+
+    An existing file is replaced only where `is_ours` says that this option wrote it earlier;
+    `kind` is what such a file is called.  Missing folders are made when the file is written.
+    """
+
+    kind: str
+    is_ours: Callable[[Path], bool] = is_never_ours
+
+    def __call__(self, text: str) -> Path:
+        self.require(path := Path(text))
+        return path
+
+    def require(self, path: Path) -> None:
+        """Raise OSError unless a file can be written at `path` without a loss."""
+        if path.is_dir():
+            raise IsADirectoryError(f"{path} is a folder; give the name of a file ({self.kind})")
+        require_writable(path)
+        if not path.is_file() or not path.stat().st_size:  # new, a pipe, a device, or empty
+            return
+        try:
+            ours = self.is_ours(path)
+        except Exception:  # whatever it is, it cannot be read as our kind
+            ours = False
+        if not ours:
+            raise FileExistsError(
+                f"{path} is there already and is no {self.kind}; it is not overwritten: choose "
+                "another file"
+            )
+
+
+@dataclass(frozen=True)
+class OutFolder:
+    """The type of an option that names a folder to write: new, empty, or one of ours.
+
+    `is_ours` says of a folder that is not empty whether this option may write into it.
+    """
+
+    kind: str
+    is_ours: Callable[[Path], bool] = is_never_ours
+
+    def __call__(self, text: str) -> Path:
+        self.require(path := Path(text))
+        return path
+
+    def require(self, path: Path) -> None:
+        """Raise OSError unless the folder can be written without a loss."""
+        if self.is_ours is is_never_ours:  # `new_folder` will make it
+            remove_unfinished(part_of(path))
+        if not path.exists():
+            require_writable(path)
+            return
+        if not path.is_dir():
+            raise FileExistsError(
+                f"{path} is a file; nothing is overwritten: give the name of a folder ({self.kind})"
+            )
+        if any(path.iterdir()) and not self.is_ours(path):
+            what = "not empty" if self.is_ours is is_never_ours else f"is no {self.kind}"
+            raise FileExistsError(
+                f"{path} is there already and {what}; nothing is overwritten: choose another folder"
+            )
+
+
+def require_writable(path: Path) -> None:
+    """Raise OSError unless the nearest folder that exists above `path` can be written to."""
+    above = next(folder for folder in path.absolute().parents if folder.exists())
+    if not above.is_dir():
+        raise NotADirectoryError(f"{path} cannot be written: {above} is a file, not a folder")
+    if not os.access(above, os.W_OK):
+        raise PermissionError(f"{path} cannot be written: the folder {above} is not writable")
+
+
+def has_keys(*keys: str) -> Callable[[Path], bool]:
+    """For `OutFile`: the file is a JSON object with these keys."""
+
+    def is_ours(path: Path) -> bool:
+        found = json.loads(path.read_bytes())
+        return isinstance(found, dict) and found.keys() >= {*keys}
+
+    return is_ours
+
+
+def begins_with(*starts: str) -> Callable[[Path], bool]:
+    """For `OutFile`: the file begins with one of these texts."""
+
+    def is_ours(path: Path) -> bool:
+        with open(path, "rb") as file:
+            head = file.read(1_000)
+        return head.startswith(tuple(start.encode() for start in starts))
+
+    return is_ours
+
+
+def has_mark(mark: str) -> Callable[[Path], bool]:
+    """For `OutFile`: the file has this text near its beginning."""
+
+    def is_ours(path: Path) -> bool:
+        with open(path, "rb") as file:
+            return mark.encode() in file.read(4_000)
+
+    return is_ours
+
+
+def stamp(head: str, tail: str = "") -> str:
+    """A page of HTML or Markdown with a comment between both parts that holds their digest."""
+    return f"{head}<!-- written by nmtlib, {_digest(head + tail)} -->\n{tail}"
+
+
+def is_stamped(path: Path) -> bool:
+    """For `OutFile`: the page is as `stamp` left it, so nobody has written into it."""
+    text = path.read_text("utf-8")
+    comment = STAMP.search(text)
+    return comment is not None and _digest(text.replace(comment[0], "", 1)) == comment[1]
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def names_a_file(text: str) -> bool:
+    """Whether a text that may be anything is the path of a file; it never raises.
+
+    A sentence may be longer than any name, or have bytes that no name has.
+    """
+    try:
+        return Path(text).is_file()
+    except (OSError, ValueError):
+        return False
 
 
 def text_lines(path: str | Path) -> Iterator[str]:

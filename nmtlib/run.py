@@ -14,12 +14,17 @@ from filelock import FileLock, Timeout
 
 from nmtlib.data.codec import Codec
 from nmtlib.errors import did_you_mean, note
-from nmtlib.files import write_atomically
+from nmtlib.files import append_line, write_atomically
 from nmtlib.settings import Settings
 
 SHIPPED = Path(__file__).parent / "trained"  # the runs that come with the package
 RUNS = Path("runs")  # where `nmtlib train` puts others
-PARTS = "*.????????.part"  # what `write_atomically` leaves where it is killed
+# What `write_atomically` leaves of a file of a run where it is killed.
+PART = re.compile(
+    r"((settings|source|target|familiar|[\w.-]+-beam\d[\w.-]*)\.json|(log|samples)\.txt"
+    r"|[\w.-]+-beam\d[\w.-]*\.txt|history\.csv|curves\.png"
+    r"|(last|best|model|epoch-\d{3,})\.safetensors)\.[0-9a-f]{8}\.part"
+)
 # The folders of an absolute path: /home/me/, C:\Users\My Name\, \\server\share\.
 FOLDERS = re.compile(r"""(?<![\w.])(?:/[^\s"'=]*/|(?:[A-Za-z]:|\\)[\\/][^"'=]*[\\/])""")
 
@@ -98,16 +103,21 @@ class Run:
 
     def require_free(self) -> None:
         """Raise FileExistsError where the folder holds more than a start that was killed."""
-        there = [*self.folder.iterdir()] if self.folder.exists() else []
-        try:
-            for path in there:
-                if path != self.lock_file and not path.match(PARTS):
-                    Codec.load(path)  # codecs are all that is written before the settings
-        except (ValueError, OSError):
+        if not self.is_free():
             raise FileExistsError(
                 f"{self.folder} is there already and not empty; nothing is overwritten: continue "
                 f"it with --resume, or choose another --out"
-            ) from None
+            )
+
+    def is_free(self) -> bool:
+        """Whether the folder is missing, or holds only a start that was killed."""
+        try:
+            for path in [*self.folder.iterdir()] if self.folder.exists() else []:
+                if path != self.lock_file and not PART.fullmatch(path.name):
+                    Codec.load(path)  # codecs are all that is written before the settings
+        except (ValueError, OSError):
+            return False
+        return True
 
     @contextmanager
     def lock(self) -> Iterator[None]:
@@ -126,8 +136,9 @@ class Run:
                 f"choose another --out"
             ) from None
         try:
-            for part in self.folder.glob(PARTS):
-                part.unlink(missing_ok=True)
+            for path in self.folder.iterdir():
+                if PART.fullmatch(path.name):
+                    path.unlink(missing_ok=True)
             yield
         finally:
             with suppress(OSError):  # Windows removes no open file
@@ -215,8 +226,7 @@ class Run:
 
         def both(line: str) -> None:
             report(line)
-            with open(self.log_file, "a", encoding="utf-8") as file:
-                file.write(line + "\n")
+            append_line(self.log_file, line)
 
         return both
 

@@ -454,9 +454,10 @@ def test_a_folder_of_a_models_name_does_not_hide_the_model(call, tmp_path, monke
 
 
 def test_an_output_that_cannot_be_written_is_refused_before_the_work(call, run, tmp_path):
-    for place in (tmp_path, tmp_path / "nowhere" / "scores.json"):
+    (tmp_path / "file").write_text("mine", "utf-8")
+    for place, said in ((tmp_path, "is a folder"), (tmp_path / "file" / "x.json", "is a file")):
         status, printed, complaint = call("evaluate", run, "--output", place)
-        assert (status, printed) == (1, "") and f"--output {place} must be a file" in complaint
+        assert (status, printed) == (1, "") and str(place) in complaint and said in complaint
         assert "--resume" not in complaint, "a word on training"
 
 
@@ -473,7 +474,7 @@ def test_each_measurement_keeps_its_own_record(call, run):
 
 def test_scores_do_not_take_the_place_of_something_else(call, refused, run, tmp_path):
     settings = (run / "settings.json").read_bytes()
-    assert "no earlier result" in refused("evaluate", run, "--output", run / "settings.json")
+    assert "no file of scores" in refused("evaluate", run, "--output", run / "settings.json")
     assert (run / "settings.json").read_bytes() == settings
     place, link = tmp_path / "scores.json", tmp_path / "link.json"
     link.symlink_to(place)

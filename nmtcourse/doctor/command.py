@@ -6,6 +6,7 @@ from argparse import Namespace, _SubParsersAction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from nmtcourse.outputs import NEW_FOLDER, PICTURE
 from nmtlib.cli import add_command
 
 if TYPE_CHECKING:
@@ -21,10 +22,11 @@ def add_data(commands: _SubParsersAction) -> None:
     option("name", nargs="?", help=named)
     option("more", nargs="?", metavar="FILE", help="the target of a source file, to check both")
     new = "check: write a cleaned copy, with a log, into this new folder"
-    option("--fix", type=Path, metavar="DIR", help=new)
+    option("--fix", type=NEW_FOLDER, metavar="DIR", help=new)
     drawn = "with --fix: hold out N pairs each for validation and test"
     option("--split", type=int, metavar="N", default=0, help=drawn)
-    option("--plot", type=Path, metavar="FILE", help="check: draw lengths and order (.png, .svg)")
+    drawing = "check: draw lengths and order (.png, .svg)"
+    option("--plot", type=PICTURE, metavar="FILE", help=drawing)
     decided = "check: read lines that are not UTF-8 in this encoding"
     option("--encoding", default="", metavar="NAME", help=decided)
     pair = "check: the columns of one file that are source and target, by name or number"
@@ -50,13 +52,8 @@ def run_data(options: Namespace) -> int | None:
 def check(options: Namespace) -> int:
     """Print what is wrong with a corpus, and clean or draw it; 1 where training would be wrong."""
     from nmtcourse.doctor import fixing, picture, report
-    from nmtlib.files import require_ours
 
     _refuse(options)
-    if options.fix:
-        fixing.require_new(options.fix)
-    if options.plot:
-        require_ours(options.plot, "--plot")
     diagnosis = diagnosis_of(options)
     if diagnosis is None:
         return 1
@@ -81,6 +78,8 @@ def _refuse(options: Namespace) -> None:
         raise ValueError("--split says how many pairs --fix holds out; give --fix DIR too")
     if options.columns and (options.more or not Path(options.name).is_file()):
         raise ValueError("--columns names two columns of one file; give that file alone")
+    if options.plot and options.plot.suffix.lower() not in (".png", ".svg"):
+        raise ValueError(f"--plot {options.plot}: give a name that ends in .png or .svg")
     if options.split < 0:
         raise ValueError(f"--split must be 1 or more, not {options.split}")
     if options.encoding:

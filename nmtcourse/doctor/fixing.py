@@ -16,7 +16,7 @@ from nmtcourse.doctor.kinds import BY_HAND
 from nmtcourse.doctor.opening import Row
 from nmtcourse.doctor.survey import Survey
 from nmtcourse.doctor.texts import defects, mended
-from nmtlib.files import write_atomically
+from nmtlib.files import new_folder, open_new, write_atomically
 from nmtlib.settings import language_of
 
 LOG = "log.jsonl"
@@ -24,15 +24,6 @@ SETTINGS = "own.toml"
 SEED = 1
 SIDES = ("source", "target")
 Files = dict[str, list[TextIO]]
-
-
-def require_new(folder: Path) -> None:
-    """Raise FileExistsError unless a folder is new or empty."""
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise FileExistsError(
-            f"--fix {folder} is there already and not empty; nothing is overwritten: choose "
-            "another folder"
-        )
 
 
 def write_cleaned(diagnosis: Diagnosis, folder: Path, held_out: int = 0) -> list[str]:
@@ -44,27 +35,21 @@ def write_cleaned(diagnosis: Diagnosis, folder: Path, held_out: int = 0) -> list
     folder that holds something, ValueError where no pair would be left or held out, or an encoding
     is undecided.
     """
-    require_new(folder)
     plan = {name: survey for name, survey in diagnosis.surveys.items() if survey.kept.any()}
     require_decided(diagnosis, "train" in plan)
     drawn = hold_out(diagnosis, held_out) if held_out else {}
     ends = [language_of(tag) or side for tag, side in zip(diagnosis.tags, SIDES, strict=True)]
     ends = ends if ends[0] != ends[1] else list(SIDES)
-    folder.mkdir(parents=True, exist_ok=True)
     names = [*plan, *(name for name in ("validation", "test") if drawn)]
-    places = {(name, end): folder / f"{name}.{end}.part" for name in names for end in ends}
-    with ExitStack() as stack:
-        files = {
-            key: stack.enter_context(open(path, "w", encoding="utf-8"))
-            for key, path in places.items()
+    with new_folder(folder) as part, ExitStack() as stack:
+        sides: Files = {
+            name: [stack.enter_context(open_new(part / f"{name}.{end}")) for end in ends]
+            for name in names
         }
-        log = stack.enter_context(open(folder / LOG, "w", encoding="utf-8"))
+        log = stack.enter_context(open_new(part / LOG))
         log.writelines(line_of(entry) for entry in decoded(diagnosis))
-        sides: Files = {name: [files[name, end] for end in ends] for name in names}
         lines = [write_split(diagnosis, name, sides, drawn, log) for name in plan]
-    for path in places.values():
-        path.rename(path.with_suffix(""))
-    write_atomically(folder / SETTINGS, toml(diagnosis, names, ends))
+        write_atomically(part / SETTINGS, toml(diagnosis, names, ends))
     wrong = {f.kind: f for f in diagnosis.findings if f.level == "wrong" and f.kind in BY_HAND}
     if left := [kind for kind in wrong if kind != "no split" or not drawn]:
         lines.append(f"not mended, look at it first: {', '.join(left)}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +11,15 @@ import numpy as np
 from nmtcourse.doctor.diagnosis import Diagnosis
 from nmtcourse.doctor.shifts import LEAST, correlation
 from nmtcourse.doctor.survey import Survey
+from nmtcourse.outputs import PICTURE_MARK
+from nmtlib.files import write_output
 
 WINDOWS = 40
 MOST = 5_000  # points
 
 
 def draw(diagnosis: Diagnosis, path: Path) -> None:
-    """Write the picture of train.  Raises ValueError for an ending that matplotlib cannot write."""
+    """Write the picture of train as PNG or SVG.  Raises ValueError where there is no pair."""
     from matplotlib.figure import Figure
 
     survey = diagnosis.surveys.get("train")
@@ -30,10 +33,10 @@ def draw(diagnosis: Diagnosis, path: Path) -> None:
     _plane(axes[0][1], survey)
     _ratios(axes[1][0], survey)
     _order(axes[1][1], survey)
-    try:
-        figure.savefig(path)
-    except (ValueError, OSError) as error:
-        raise ValueError(f"--plot {path}: {error}; give a name that ends in .png or .svg") from None
+    drawn, kind = io.BytesIO(), path.suffix.lower().removeprefix(".")
+    creator = {"png": "Software", "svg": "Creator"}[kind]
+    figure.savefig(drawn, format=kind, metadata={creator: PICTURE_MARK})
+    write_output(path, drawn.getvalue())
 
 
 def _lengths(ax: Any, survey: Survey) -> None:

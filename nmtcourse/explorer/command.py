@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from argparse import Namespace, _SubParsersAction
-from pathlib import Path
 
+from nmtcourse.outputs import PAGE
 from nmtlib.cli import ABOUT_RUN, add_command
 
 
@@ -14,7 +14,7 @@ def add_explore(commands: _SubParsersAction) -> None:
     option = add_command(commands, "explore", command_explore, about).add_argument
     option("folder", metavar="RUN", help=ABOUT_RUN)
     page = "the file (default: explorer.html); an older explorer page is replaced"
-    option("--out", type=Path, metavar="FILE", default=Path("explorer.html"), help=page)
+    option("--out", type=PAGE, metavar="FILE", default="explorer.html", help=page)
     largest = "how large the file may be (default: 6)"
     option("--megabytes", type=float, metavar="N", default=6.0, help=largest)
 

@@ -17,6 +17,7 @@ from nmtcourse.explorer.packing import pack_codec, pack_weights, pharaoh, rounde
 from nmtlib.data.batching import Batch
 from nmtlib.data.codec import build_codecs, encode_pairs
 from nmtlib.data.corpora import load_corpus
+from nmtlib.files import write_atomically
 from nmtlib.inference.translator import Translator
 from nmtlib.model.transformer import Transformer
 from nmtlib.presets import load_settings
@@ -81,4 +82,4 @@ def learn(name: str) -> dict[str, Any]:
 if __name__ == "__main__":
     for toy in ("toy-de-en", "toy-en-zh"):
         text = json.dumps(learn(toy), ensure_ascii=False, separators=(",", ":"))
-        Path(__file__).with_name(f"learning-{toy[4:]}.json").write_text(text + "\n", "utf-8")
+        write_atomically(Path(__file__).with_name(f"learning-{toy[4:]}.json"), text + "\n")

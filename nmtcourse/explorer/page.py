@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from nmtcourse.explorer.packing import WEB, learning, pack
+from nmtcourse.outputs import PAGE
 from nmtlib.errors import require
-from nmtlib.files import write_atomically
+from nmtlib.files import stamp, write_output
 from nmtlib.run import Run, find_run
 from nmtlib.training.checkpoint import read_checkpoint
 
-MARK = "<!-- written by nmtlib explore -->"  # what says that a file may be written again
 BYTES_A_WEIGHT = 2.14  # two, of which one can be compressed, five digits for each four
 REST = 200_000  # bytes of the program and the examples
 
@@ -41,12 +41,13 @@ def explore(
 
     The file needs no other and asks no server.  `links` are the names and addresses of pages with
     other models, `notebooks` is the address of a notebook, "{stem}" for its name.  An older page of
-    ours is replaced; raises FileExistsError for another file, ValueError where the page would be
-    larger than `megabytes` or its tokenizer cannot be imitated, and as `Translator.load` does.
+    ours is replaced; raises FileExistsError for another file and for a page that was edited,
+    ValueError where the page would be larger than `megabytes` or its tokenizer cannot be imitated,
+    and as `Translator.load` does.
     """
     require(megabytes > 0, "megabytes", "greater than 0", megabytes)
     folder, out = find_run(run), Path(out)
-    require_ours(out)
+    PAGE.require(out)
     folder.settings()  # is it a run at all?
     require_small(folder, megabytes)
     name = folder.folder.resolve().name
@@ -56,20 +57,8 @@ def explore(
     size = len(page.encode("utf-8"))
     if size > megabytes * 1e6:
         raise too_large(folder, size, megabytes)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(out, page)
+    write_output(out, page)
     return out
-
-
-def require_ours(out: Path) -> None:
-    """Raise FileExistsError where something lies at `out` that is no explorer page."""
-    if not out.exists():
-        return
-    if not out.is_file() or MARK.encode() not in out.read_bytes()[:1000]:
-        raise FileExistsError(
-            f"{out} is there already and is no explorer page; nothing is overwritten: choose "
-            f"another --out"
-        )
 
 
 def require_small(run: Run, megabytes: float) -> None:
@@ -110,7 +99,7 @@ def build(data: Mapping[str, object], later: str) -> str:
         require(page.count(tag) == 1, "index.html", f"with one {tag}", page.count(tag))
         page = page.replace(tag, part)
     start, end = page.split("\n", 1)
-    return f"{start}\n{MARK}\n{end}"
+    return stamp(f"{start}\n", end)
 
 
 def lean(code: str) -> str:

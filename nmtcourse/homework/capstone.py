@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 from filelock import FileLock
 from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
 
-from nmtcourse.homework.places import require_place
 from nmtlib.errors import require
 from nmtlib.files import decoded_lines, write_atomically
 from nmtlib.settings import explain
@@ -181,19 +180,13 @@ def board_lines(path: Path) -> list[str]:
         return list(decoded_lines(file, str(path)))
 
 
-def require_board(path: Path) -> None:
-    """Before a run is scored, raise ValueError if no line can be added to the leaderboard."""
-    require_place(path, "--board")
-    board_lines(path)
-
-
 def add_line(path: Path, entry: Entry) -> None:
     """Append an entry to a leaderboard, unless it is already there.
 
     Raises ValueError if an existing entry cannot be read.
     """
     line = json.dumps(asdict(entry), ensure_ascii=False)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(parents=True, exist_ok=True)  # of the lock, too
     with FileLock(path.with_name(f".{path.name}.lock"), timeout=60):  # a second writer waits
         there = board_lines(path)
         if line not in there:

@@ -2,12 +2,53 @@
 
 from __future__ import annotations
 
+import json
 from argparse import Namespace, _SubParsersAction
 from collections.abc import Callable
 from pathlib import Path
 
+from nmtcourse.outputs import MIXED_FOLDER
 from nmtlib.cli import add_command
 from nmtlib.errors import require
+from nmtlib.files import OutFile, OutFolder, has_keys, is_stamped, stamp, write_output
+
+
+def is_board(path: Path) -> bool:
+    """Whether each line of a file has what an entry of a leaderboard has, right or wrong."""
+    lines = path.read_text("utf-8").splitlines()
+    return all({"bleu", "signature"} <= json.loads(line).keys() for line in lines if line.strip())
+
+
+def is_table(path: Path) -> bool:
+    """Whether a file has the columns of a table of points."""
+    from nmtcourse.homework import gradebook
+
+    return bool(gradebook.read_table(path, gradebook.COLUMNS))
+
+
+def is_sheet(kind: str) -> Callable[[Path], bool]:
+    """Whether a file has the columns that we write for a platform, in our order."""
+
+    def is_ours(path: Path) -> bool:
+        from nmtcourse.homework.gradebook import SHEETS
+
+        with path.open(encoding="utf-8-sig") as file:
+            return file.readline().startswith(",".join(SHEETS[kind]))
+
+    return is_ours
+
+
+def is_feedback(folder: Path) -> bool:
+    """Whether nobody has written into a page of a folder."""
+    return all(map(is_stamped, folder.glob("*.md")))
+
+
+TABLE = OutFile("table of points", is_ours=is_table)
+BOARD = OutFile("leaderboard", is_ours=is_board)
+RESULTS = OutFile("results.json of this command", is_ours=has_keys("score", "output", "tests"))
+FEEDBACK = OutFolder("folder of unchanged feedback", is_ours=is_feedback)
+CANVAS = OutFile("Canvas table", is_ours=is_sheet("canvas"))
+MOODLE = OutFile("Moodle table", is_ours=is_sheet("moodle"))
 
 
 def add_homework(commands: _SubParsersAction) -> None:
@@ -21,12 +62,16 @@ def add_homework(commands: _SubParsersAction) -> None:
 
     option = add("start", "write the notebook of an assignment; never over an existing one")
     option("assignment", help="its number, such as 04, or its name")
-    option("--out", type=Path, default=Path("homework"), metavar="DIR", help="(default: homework)")
+    option(
+        "--out", type=MIXED_FOLDER, default="homework", metavar="DIR", help="(default: homework)"
+    )
     option("--lang", choices=["en", "zh"], help="of the page and its checks (default: NMTLIB_LANG)")
     option = add("check", "run your notebook and print its points; exit status 1 unless full")
     option("notebook", type=Path)
     option("tasks", nargs="*", metavar="TASK", help="such as 04.2 (default: all)")
-    option("--gradescope", type=Path, metavar="FILE", help="write results.json, points confirmed")
+    option(
+        "--gradescope", type=RESULTS, metavar="FILE", help="write results.json, points confirmed"
+    )
     option = add("hint", "print a hint for a task")
     option("task", help="such as 04.2")
     option("number", type=int, nargs="?", default=1, help="1 or 2")
@@ -35,19 +80,21 @@ def add_homework(commands: _SubParsersAction) -> None:
     option("folder", type=Path, nargs="?", default=Path("homework"))
     option = add("patient", "write your personal patient: a Transformer with silent bugs")
     option("student", help="your name or number, which decides the bugs")
-    option("--out", type=Path, default=Path("homework"), metavar="DIR", help="(default: homework)")
+    option(
+        "--out", type=MIXED_FOLDER, default="homework", metavar="DIR", help="(default: homework)"
+    )
     option = add("examine", "judge a patient that you have treated; exit status 1 unless full")
     option("file", type=Path)
     option = add("capstone", "score a run of nmtlib train and add it to a leaderboard")
     option("folder", type=Path, metavar="run", help="its folder")
     option("--name", required=True, help="who trained it")
-    option("--board", type=Path, default=Path("leaderboard.jsonl"), metavar="FILE")
+    option("--board", type=BOARD, default="leaderboard.jsonl", metavar="FILE")
     option = add("leaderboard", "show the best run of each name in one or several leaderboards")
     option("files", type=Path, nargs="+", metavar="FILE")
     option = add("grade", "grade a folder that contains a folder for each student")
     option("submissions", type=Path)
     beside = "a page is written next to it; neither may exist yet"
-    option("--csv", type=Path, default=Path("points.csv"), help=f"(default: points.csv); {beside}")
+    option("--csv", type=TABLE, default="points.csv", help=f"(default: points.csv); {beside}")
     option("--jobs", type=int, default=0, help="notebooks at a time (default: one a core)")
     option("--student", default="", help="this one alone, again: replaces the rows in --csv")
     option = add("export", "make feedback and gradebooks of a table of points")
@@ -56,9 +103,9 @@ def add_homework(commands: _SubParsersAction) -> None:
     option("--roster", type=Path, metavar="CSV", help=known)
     option("--deadline", help="such as 2026-12-01T23:59")
     option("--late", type=float, default=0.0, metavar="PERCENT", help="of all points, for each day")
-    option("--feedback", type=Path, metavar="DIR", help="a page in Markdown for each student")
-    option("--canvas", type=Path, metavar="CSV")
-    option("--moodle", type=Path, metavar="CSV")
+    option("--feedback", type=FEEDBACK, metavar="DIR", help="a page in Markdown for each student")
+    option("--canvas", type=CANVAS, metavar="CSV")
+    option("--moodle", type=MOODLE, metavar="CSV")
 
 
 def command_homework(options: Namespace) -> int:
@@ -85,7 +132,7 @@ def do_check(options: Namespace) -> int:
     given = {"tasks": options.tasks, "confirmed": bool(options.gradescope)}
     marked = mark(options.notebook, **given)
     if options.gradescope:
-        options.gradescope.write_text(gradescope(marked), "utf-8")
+        write_output(options.gradescope, gradescope(marked))
     if options.tasks:
         marked.marks = [found for found in marked.marks if found.task in options.tasks]
     print(shown(marked), flush=True)  # first: points need no file
@@ -137,9 +184,8 @@ def do_examine(options: Namespace) -> int:
 
 def do_capstone(options: Namespace) -> None:
     """Score a run and add it to a leaderboard."""
-    from nmtcourse.homework.capstone import POSSIBLE, add_line, capstone, require_board
+    from nmtcourse.homework.capstone import POSSIBLE, add_line, capstone
 
-    require_board(options.board)
     entry = capstone(options.folder, options.name)
     add_line(options.board, entry)
     print(
@@ -166,6 +212,7 @@ def do_grade(options: Namespace) -> None:
         rows = [*reports.points_rows(grade_all(options.submissions, only=options.student))]
         return replace_rows(options.csv, rows, reports.cell(options.student))
     reports.require_places(options.csv)  # before a class is graded in vain
+    TABLE.require(reports.part_of(options.csv))
     graded = grade_all(
         options.submissions,
         jobs=options.jobs,
@@ -183,18 +230,19 @@ def do_export(options: Namespace) -> None:
 
     from nmtcourse.homework import gradebook
 
+    if options.canvas and options.canvas == options.moodle:
+        raise ValueError(f"--canvas and --moodle both name {options.canvas}; choose another file")
     table = gradebook.read_table(options.points, gradebook.COLUMNS)
     roster = gradebook.read_roster(options.roster)
     deadline = datetime.fromisoformat(options.deadline) if options.deadline else None
     found = gradebook.totals(table, roster, deadline, options.late)
     if options.feedback:
-        options.feedback.mkdir(parents=True, exist_ok=True)
         for student, each in gradebook.by_student(found).items():
             page = options.feedback / f"{Path(student).name}.md"
-            page.write_text(gradebook.feedback([*each.values()]), "utf-8")
+            write_output(page, stamp(gradebook.feedback([*each.values()])))
     for kind in gradebook.SHEETS:
         if place := getattr(options, kind):
-            place.write_text(gradebook.sheet(kind, found, roster), "utf-8")
+            write_output(place, gradebook.sheet(kind, found, roster))
     strangers = {row["student"] for row in table} - roster.keys() if roster else set()
     for student in sorted(strangers):
         print(f"{student} is not in {options.roster}")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from filelock import FileLock
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from nmtcourse.homework.marks import Mark
 from nmtlib.files import write_atomically
@@ -26,6 +26,8 @@ class Checked(BaseModel):
 
 class Progress(BaseModel):
     """What is kept: hints and choices by task, checks by the name of the notebook."""
+
+    model_config = ConfigDict(extra="forbid")  # of another program: it is not written over
 
     hints: dict[str, list[int]] = {}
     choices: dict[str, list[str]] = {}

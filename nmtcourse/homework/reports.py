@@ -10,9 +10,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from nmtcourse.homework.mislaid import printable
-from nmtcourse.homework.places import require_place
 from nmtcourse.homework.submissions import Results
-from nmtlib.files import write_atomically
+from nmtlib.files import write_atomically, write_output
 
 COLUMNS = tuple(
     "student assignment task points possible cause notices submitted verdict comment".split()
@@ -117,10 +116,9 @@ def class_report(graded: Results) -> str:
 def require_places(table: Path) -> None:
     """Before the work, raise an error if a report cannot be written.
 
-    ValueError if the table cannot be written or would be replaced by the page next to it,
-    FileExistsError if one of the two exists.
+    ValueError if the table would be replaced by the page next to it, FileExistsError if one of the
+    two exists.
     """
-    require_place(table, "--csv")
     page = table.with_suffix(".md")
     if table.suffix.lower() == page.suffix:
         better = table.with_suffix(".csv")
@@ -132,15 +130,20 @@ def require_places(table: Path) -> None:
 
 def write_table(graded: Results, table: Path) -> Path:
     """Write the CSV of the results so far beside the table; returns its path."""
-    table.parent.mkdir(parents=True, exist_ok=True)
-    part = table.with_name(f"{table.name}.part")
-    write_atomically(part, points_table(graded))
+    part = part_of(table)
+    write_output(part, points_table(graded))
     return part
+
+
+def part_of(table: Path) -> Path:
+    """Where the results so far are kept while a class is graded."""
+    return table.with_name(f"{table.name}.part")
 
 
 def write_reports(graded: Results, table: Path) -> list[Path]:
     """Write the CSV and the page; returns their paths."""
-    write_table(graded, table).replace(table)
+    write_output(table, points_table(graded))
+    part_of(table).unlink(missing_ok=True)
     page = table.with_suffix(".md")
     write_atomically(page, class_report(graded))
     return [table, page]

@@ -25,6 +25,7 @@ from nmtcourse.homework.mislaid import files_of, instead, is_named, printable
 from nmtcourse.homework.notebooks import number_in, parsed, read_bytes
 from nmtcourse.homework.task import Assignment
 from nmtlib.errors import require
+from nmtlib.files import write_atomically
 
 ANY = Assignment("any", "assignment", "", "", "")  # if no student has submitted a notebook
 WAITING = "not graded yet"
@@ -213,7 +214,7 @@ def judge_entry(entry: Entry) -> Marked | str:
             for name, raw in {**entry.near, entry.path.name: entry.raw}.items():
                 place = Path(copy, name)
                 place.parent.mkdir(parents=True, exist_ok=True)
-                place.write_bytes(raw)
+                write_atomically(place, raw)
             with Host(Path(copy), MARKED) as host:
                 marked = mark_bytes(entry.path, entry.raw, host, confirmed=True)
     except Exception as error:

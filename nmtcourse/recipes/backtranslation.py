@@ -22,7 +22,7 @@ from nmtlib.data.batching import pad
 from nmtlib.data.corpus import split_words
 from nmtlib.data.tokenizers import SPACE_MARK
 from nmtlib.errors import require
-from nmtlib.files import write_atomically
+from nmtlib.files import open_to_continue, write_atomically
 from nmtlib.inference.translator import Translator
 from nmtlib.specials import EOS, SPECIALS
 
@@ -102,9 +102,7 @@ def backtranslate(
     notes = out.with_name(f"{out.name}.json")
     identity = _identity(translator, sentences, search)
     done = _begin(out, notes, identity, len(sentences))
-    with open(out, "r+b") as file:
-        file.truncate(done["bytes"])
-        file.seek(done["bytes"])
+    with open_to_continue(out, done["bytes"]) as file:
         while done["sentences"] < len(sentences):
             first = done["sentences"]
             chunk = sentences[first : first + CHUNK]
@@ -139,7 +137,6 @@ def _begin(out: Path, notes: Path, identity: dict[str, Any], total: int) -> dict
     if not out.exists() and not notes.exists():
         out.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(notes, json.dumps({**identity, "done": done}, indent=2) + "\n")
-        out.touch()
         return done
     if not (out.is_file() and notes.is_file()):
         there, lacking = (out, notes) if out.exists() else (notes, out)

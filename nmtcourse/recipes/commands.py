@@ -11,9 +11,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from nmtcourse.outputs import NEW_FOLDER, PAIRS
 from nmtlib import cli
 from nmtlib.cli import ABOUT_RUN, add_command
 from nmtlib.errors import note
+from nmtlib.files import names_a_file
 
 
 def add_export(commands: _SubParsersAction) -> None:
@@ -24,7 +26,7 @@ def add_export(commands: _SubParsersAction) -> None:
     formats = "safetensors, marian or pegasus (Hugging Face), ctranslate2, onnx"
     option("--to", required=True, metavar="FORMAT", help=formats)
     where = "a new folder (default: RUN/FORMAT, or NAME-FORMAT)"
-    option("--out", type=Path, metavar="DIR", help=where)
+    option("--out", type=NEW_FOLDER, metavar="DIR", help=where)
     option("--quantization", metavar="TYPE", help="for ctranslate2: int8, float16, …")
 
 
@@ -35,7 +37,7 @@ def add_backtranslate(commands: _SubParsersAction) -> None:
     option("folder", metavar="RUN", help=ABOUT_RUN)
     option("--text", required=True, help="multi30k-captions, or a file with a sentence a line")
     pairs = "the pairs; resumed if there"
-    option("--out", required=True, type=Path, metavar="FILE.tsv", help=pairs)
+    option("--out", required=True, type=PAIRS, metavar="FILE.tsv", help=pairs)
     option("--beam", type=int, default=1, help="beam size (default: 1, greedy)")
     sampled = "sample each word instead, at this temperature (default: 0, do not)"
     option("--temperature", type=float, default=0.0, metavar="T", help=sampled)
@@ -83,8 +85,9 @@ def evaluate(options: Namespace) -> None:
     from nmtcourse.recipes.ensemble import load_ensemble
     from nmtcourse.recipes.moses import moses_scorer
     from nmtcourse.recipes.neighbours import WEIGHT, with_neighbours
+    from nmtlib.run import find_run
 
-    run = cli.run_to_score(options)
+    run = find_run(options.folder)
     neighbours, weight = options.neighbours, options.neighbour_weight
     language = run.settings().corpus.languages[1] if options.moses else ""
     how: dict[str, Any] = {"beam": options.beam, "length_penalty": options.length_penalty}
@@ -121,7 +124,7 @@ def translate(options: Namespace) -> int:
     for text in texts:
         if remark := known.remark(text) if known else "":
             note(remark)
-        if Path(text).is_file():
+        if names_a_file(text):
             note(
                 f"{text} is also a file, and its name is translated; for its lines: "
                 f"nmtlib translate {run} < {text}"
@@ -156,7 +159,7 @@ def command_backtranslate(options: Namespace) -> None:
     if options.precision == "bf16":
         translator.model.bfloat16()
     language = translator.settings.corpus.languages[0]
-    if Path(options.text).is_file():
+    if names_a_file(options.text):
         sentences = [line.strip() for line in text_lines(options.text) if line.strip()]
         where = str(options.text)
     else:

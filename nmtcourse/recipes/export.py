@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import copy
 import json
-import shutil
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -21,12 +19,14 @@ from safetensors.torch import save
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from nmtcourse.outputs import NEW_FOLDER
 from nmtcourse.recipes.ctranslate2 import to_ctranslate2
 from nmtcourse.recipes.export_readme import readme
 from nmtcourse.recipes.hugging_face import to_hugging_face
 from nmtcourse.recipes.optional import need
 from nmtlib.data.tokenizers import BPETokenizer
 from nmtlib.errors import require_one_of
+from nmtlib.files import new_folder, write_atomically
 from nmtlib.inference.translator import Translator
 from nmtlib.model.embeddings import TokenEmbedding
 from nmtlib.run import find_run
@@ -58,44 +58,22 @@ def export(
     if out is None:
         out = Path(f"{folder.resolve().name}-{to}") if source.ships else folder / to
     out = Path(out)
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise FileExistsError(
-            f"{out} is there already and not empty; nothing is overwritten: choose another --out"
-        )
+    NEW_FOLDER.require(out)
     translator = Translator.load(run, device="cpu")
-    with _moved_when_complete(out.resolve()) as part:
+    with new_folder(out) as part:
         options = {"quantization": quantization} if quantization else {}
         FORMATS[to](translator, part, **options)
         write_codecs(translator, part)
-        (part / "README.md").write_text(readme(to, translator.model), "utf-8")
+        write_atomically(part / "README.md", readme(to, translator.model))
     return out
-
-
-@contextmanager
-def _moved_when_complete(out: Path) -> Iterator[Path]:
-    """A new folder beside `out` that takes its place at the end; a failure leaves nothing."""
-    out.parent.mkdir(parents=True, exist_ok=True)
-    part = out.with_name(f".{out.name}.part")
-    shutil.rmtree(part, ignore_errors=True)  # of an export that was killed
-    part.mkdir()
-    try:
-        yield part
-        if out.exists():
-            out.rmdir()
-        part.rename(out)
-    except OSError as error:
-        why = error.strerror or error
-        raise OSError(error.errno, f"could not write {out} ({why}); nothing was left") from None
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
 
 
 def write_codecs(translator: Translator, folder: Path) -> None:
     """Both codecs; of BPE also the file that the `tokenizers` library reads without nmtlib."""
     for side, codec in (("source", translator.source), ("target", translator.target)):
-        (folder / f"{side}.json").write_text(codec.to_json(), "utf-8")
+        write_atomically(folder / f"{side}.json", codec.to_json())
         if isinstance(codec.tokenizer, BPETokenizer):
-            (folder / f"{side}-tokenizer.json").write_text(codec.tokenizer.model, "utf-8")
+            write_atomically(folder / f"{side}-tokenizer.json", codec.tokenizer.model)
 
 
 def to_safetensors(translator: Translator, folder: Path) -> None:
@@ -104,8 +82,8 @@ def to_safetensors(translator: Translator, folder: Path) -> None:
     weights = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
     config = json.dumps(asdict(model.config), indent=2)
     header = {"format": "pt", "config": config}
-    (folder / "model.safetensors").write_bytes(save(weights, metadata=header))
-    (folder / "config.json").write_text(config + "\n", "utf-8")
+    write_atomically(folder / "model.safetensors", save(weights, metadata=header))
+    write_atomically(folder / "config.json", config + "\n")
 
 
 def to_onnx(translator: Translator, folder: Path) -> None:
@@ -124,17 +102,16 @@ def to_onnx(translator: Translator, folder: Path) -> None:
     )
     source, target = torch.full((2, 5), UNK), torch.full((2, 3), UNK)
     with torch.no_grad():
-        torch.onnx.export(
+        program = torch.onnx.export(
             model,
             (source, target),
-            folder / "model.onnx",
             dynamo=True,
             dynamic_shapes=shapes,
             verbose=False,
             input_names=["source", "target"],
             output_names=["logits"],
-            external_data=False,
         )
+    write_atomically(folder / "model.onnx", program.model_proto.SerializeToString())
 
 
 class ScaledLookup(nn.Module):

@@ -11,6 +11,7 @@ import torch
 from safetensors.torch import save
 from torch import Tensor
 
+from nmtlib.files import write_atomically
 from nmtlib.inference.search import NEVER_GENERATED
 from nmtlib.inference.translator import Translator
 from nmtlib.model.config import TransformerConfig
@@ -78,11 +79,10 @@ def to_hugging_face(
         "max_length": c.max_length,
         "num_beams": translator.settings.decoding.beam,
     }
-    (folder / "model.safetensors").write_bytes(
-        save(hf_weights(translator.model), metadata={"format": "pt"})
-    )
-    (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n", "utf-8")
-    (folder / "generation_config.json").write_text(json.dumps(generation, indent=2) + "\n", "utf-8")
+    weights = save(hf_weights(translator.model), metadata={"format": "pt"})
+    write_atomically(folder / "model.safetensors", weights)
+    write_atomically(folder / "config.json", json.dumps(config, indent=2) + "\n")
+    write_atomically(folder / "generation_config.json", json.dumps(generation, indent=2) + "\n")
 
 
 SPECIAL_IDS = {

@@ -11,10 +11,11 @@ import pytest
 
 from nmtcourse import main as cli
 from nmtcourse.explorer.packing import learning, pack, pack_codec
-from nmtcourse.explorer.page import MARK, WEB, bundle, explore
+from nmtcourse.explorer.page import WEB, bundle, explore
 from nmtlib.data.codec import Codec, Vocab
 from nmtlib.data.corpora import load_corpus
 from nmtlib.data.tokenizers import WhitespaceTokenizer
+from nmtlib.files import is_stamped
 from nmtlib.inference.translator import Translator
 from nmtlib.run import Run
 from nmtlib.specials import SPECIALS
@@ -45,7 +46,7 @@ def test_a_page_holds_the_run_and_needs_nothing_else(small_run, tmp_path):
     text, data = page.read_text("utf-8"), payload_of(page)
     assert data["links"] == [{"name": "other", "href": "other.html"}]
     assert data | {"links": []} == pack(run, run.folder.name) | {"notebooks": ""}
-    assert MARK in text[:1000] and text.startswith("<!doctype html>")
+    assert is_stamped(page) and text.startswith("<!doctype html>")
     outside = re.findall(
         r"""(?:src|href)\s*=\s*["'](?!#|data:)[^"'$]*["']|\bfetch\(|@import|url\(""", text
     )
@@ -63,9 +64,9 @@ def test_the_command_writes_a_page_and_replaces_only_its_own(small_run, tmp_path
     capsys.readouterr()
     precious = tmp_path / "thesis.html"
     precious.write_text("<!doctype html>\n<p>my thesis</p>", "utf-8")
-    assert "nothing is overwritten" in refused("explore", run.folder, "--out", precious)
+    assert "is not overwritten" in refused("explore", run.folder, "--out", precious)
     assert precious.read_text("utf-8").endswith("my thesis</p>")
-    assert "nothing is overwritten" in refused("explore", run.folder, "--out", tmp_path)
+    assert "is a folder" in refused("explore", run.folder, "--out", tmp_path)
 
 
 def test_what_cannot_be_a_page_is_refused(small_run, tmp_path, refused):

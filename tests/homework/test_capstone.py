@@ -156,8 +156,8 @@ def test_a_board_from_any_editor_is_read_and_added_to(mark, end, tmp_path):
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        (".", "--board must be a writable file, but {} is a folder"),
-        ("foreign.jsonl", "{}, line 1: not valid UTF-8"),
+        (".", "{} is a folder; give the name of a file"),
+        ("foreign.jsonl", "{} is there already and is no leaderboard"),
         ("foreign.jsonl/b.jsonl", "is a file, not a folder"),
     ],
 )

@@ -120,7 +120,7 @@ def test_the_command_says_what_is_lost_and_what_it_cannot_use(tmp_path, capsys, 
     write("empty.txt", [])
     for given, expected in {
         ("text.txt", "pairs.tsv.gz"): "plain text file",
-        ("text.txt", ""): "plain text file",
+        ("text.txt", ""): "name of a file",
         ("empty.txt", "new.tsv"): "no sentences",
         ("nosuch.txt", "new.tsv"): "there is no file nosuch.txt",
     }.items():
