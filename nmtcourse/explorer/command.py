@@ -13,7 +13,7 @@ def add_explore(commands: _SubParsersAction) -> None:
     about = "write the model as an HTML file to play with"
     option = add_command(commands, "explore", command_explore, about).add_argument
     option("folder", metavar="RUN", help=ABOUT_RUN)
-    page = "the file (default: explorer.html); an older explorer page is replaced"
+    page = "the file (default: explorer.html); an unchanged older page is replaced"
     option("--out", type=PAGE, metavar="FILE", default="explorer.html", help=page)
     largest = "how large the file may be (default: 6)"
     option("--megabytes", type=float, metavar="N", default=6.0, help=largest)
