@@ -9,6 +9,7 @@ from importlib import resources
 from pathlib import Path
 
 from nmtlib.cli import Commands, add_command
+from nmtlib.files import names_a_file
 
 
 def add_models(commands: Commands) -> None:
@@ -52,7 +53,7 @@ def summary(options: Namespace) -> None:
 
     if not options.what:
         print_table(overview())
-    elif (run := Run(options.what)).settings_file.is_file():
+    elif names_a_file((run := Run(options.what)).settings_file):
         print(run.settings().to_json())
         table = Translator.load(run.folder).model.parameter_table()
         for part, count in (table | {"total": sum(table.values())}).items():

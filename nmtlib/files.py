@@ -269,15 +269,12 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def names_a_file(text: str) -> bool:
-    """Whether a text that may be anything is the path of a file; it never raises.
+def names_a_file(text: str | Path) -> bool:
+    """Whether a text of a user, which may be anything, is the path of a file.
 
-    A sentence may be longer than any name, or have bytes that no name has.
+    `Path.is_file` raises where a text is longer than any name, or has a NUL; this never raises.
     """
-    try:
-        return Path(text).is_file()
-    except (OSError, ValueError):
-        return False
+    return os.path.isfile(text)
 
 
 def text_lines(path: str | Path) -> Iterator[str]:
@@ -288,7 +285,7 @@ def text_lines(path: str | Path) -> Iterator[str]:
     if not isinstance(path, str | Path):
         raise ValueError(f"expected the path of a text file, not {path!r}")
     path = Path(path)
-    if not path.is_file():
+    if not names_a_file(path):
         cure = "" if str(path).isprintable() else ": in TOML write / or '…', not \\"
         raise FileNotFoundError(f"no such text file: {path}{cure}")
     with (gzip.open if path.suffix == ".gz" else open)(path, "rb") as file:

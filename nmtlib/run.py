@@ -14,7 +14,7 @@ from filelock import FileLock, Timeout
 
 from nmtlib.data.codec import Codec
 from nmtlib.errors import did_you_mean, note
-from nmtlib.files import append_line, write_atomically
+from nmtlib.files import append_line, names_a_file, write_atomically
 from nmtlib.settings import Settings
 
 SHIPPED = Path(__file__).parent / "trained"  # the runs that come with the package
@@ -252,13 +252,14 @@ def find_run(run: str | Path) -> Run:
     whatever the current folder is.
     """
     folder, named = Run(run), named_runs()
-    if not folder.settings_file.is_file() and str(run) not in named:
-        raise FileNotFoundError(
-            f"{run} is not a run folder{did_you_mean(str(run), named)}; train one with: "
-            f"nmtlib train PRESET --out {run}; or take one of these: {', '.join(named)}"
-        )
-    if folder.settings_file.is_file():
+    if names_a_file(folder.settings_file):
         return folder
+    if str(run) not in named:
+        name = str(run) if len(str(run)) <= 200 else f"{str(run)[:200]}…"  # a sentence, not a name
+        raise FileNotFoundError(
+            f"{name} is not a run folder{did_you_mean(name, named)}; train one with: "
+            f"nmtlib train PRESET --out {name}; or take one of these: {', '.join(named)}"
+        )
     if named[str(run)].ships and Run(own := RUNS / run).settings_file.is_file():
         note(f"{run} is the model that ships with nmtlib; for the one trained here give {own}")
     return named[str(run)]

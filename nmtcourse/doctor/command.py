@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from argparse import Namespace, _SubParsersAction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nmtcourse.outputs import NEW_FOLDER, PICTURE
 from nmtlib.cli import add_command
+from nmtlib.files import names_a_file
 
 if TYPE_CHECKING:
     from nmtcourse.doctor.diagnosis import Diagnosis
@@ -76,7 +78,7 @@ def _refuse(options: Namespace) -> None:
         )
     if options.split and not options.fix:
         raise ValueError("--split says how many pairs --fix holds out; give --fix DIR too")
-    if options.columns and (options.more or not Path(options.name).is_file()):
+    if options.columns and (options.more or not names_a_file(options.name)):
         raise ValueError("--columns names two columns of one file; give that file alone")
     if options.plot and options.plot.suffix.lower() not in (".png", ".svg"):
         raise ValueError(f"--plot {options.plot}: give a name that ends in .png or .svg")
@@ -104,7 +106,7 @@ def diagnosis_of(options: Namespace) -> Diagnosis | None:
         if not corpus.name:
             return diagnosis.of_settings(name, corpus, options.encoding)
         name = corpus.name
-    elif options.more or path.exists() or path.suffix:
+    elif options.more or os.path.exists(name) or path.suffix:
         files = [name, *([options.more] if options.more else [])]
         tags = tuple(options.languages)
         tags = tags if all(tags) else guessed_tags(files)

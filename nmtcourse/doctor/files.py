@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from nmtcourse.doctor.kinds import TABLES, shown
 from nmtcourse.formats.entries import HEAD, format_of, opened
+from nmtlib.files import names_a_file
 
 SAMPLE = 200_000  # bytes of undecodable lines that tell the encoding
 
@@ -36,8 +38,8 @@ def look_at(path: Path, language: str = "", encoding: str = "") -> Look:
 
     Raises FileNotFoundError for a missing file.
     """
-    if not path.is_file():
-        there = "a folder" if path.is_dir() else "no such file"
+    if not names_a_file(path):
+        there = "a folder" if os.path.isdir(path) else "no such file"
         raise FileNotFoundError(f"{path}: {there}; expected a text file")
     look = Look(path)
     try:

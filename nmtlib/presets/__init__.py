@@ -9,6 +9,7 @@ from pathlib import Path
 
 from nmtlib import registry
 from nmtlib.errors import did_you_mean
+from nmtlib.files import names_a_file
 from nmtlib.settings import Settings
 
 
@@ -32,7 +33,7 @@ def load_settings(preset: str | Path) -> Settings:
     """
     preset, known = str(preset), _files()
     path = Path(preset) if preset.endswith(".toml") else None
-    if path and not path.is_file():
+    if path and not names_a_file(path):
         raise FileNotFoundError(f"no such preset file: {path}")
     if not path and preset not in known:
         raise ValueError(
