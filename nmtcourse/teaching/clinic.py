@@ -130,7 +130,12 @@ def learn_in_parts(
     Each batch comes in so many parts, whose gradients are accumulated.
     """
     settings = TrainingSettings(
-        learning_rate=4e-3, warmup=30, label_smoothing=0.0, schedule="inverse-sqrt", device="cpu"
+        learning_rate=4e-3,
+        warmup=30,
+        label_smoothing=0.0,
+        schedule="inverse-sqrt",
+        precision="fp32",  # the same on every processor
+        device="cpu",
     )
     model, losses, rates = small_model(translator, seed=seed, dropout=0.0), [], []
     with TemporaryDirectory() as folder:

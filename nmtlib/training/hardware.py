@@ -60,11 +60,20 @@ def choose_precision(device: torch.device, name: str = "auto") -> torch.dtype:
     return torch.bfloat16 if fast else torch.float32
 
 
+# The limits of oneDNN, which multiplies in bfloat16 on a CPU, that leave out such instructions.
+LIMITS_WITHOUT_BFLOAT16 = (
+    "SSE41 AVX AVX2 AVX2_VNNI AVX2_VNNI_2 AVX512_CORE AVX512_CORE_VNNI".split()
+)
+
+
 def has_quick_bfloat16() -> bool:
     """Whether the CPU multiplies in bfloat16 with instructions that are quicker than float32's.
 
     Decided by the kind of processor, never by a trial, which the load of the machine can turn.
+    The environment variable ONEDNN_MAX_CPU_ISA, which limits the instructions, can say no.
     """
+    if os.environ.get("ONEDNN_MAX_CPU_ISA", "").upper() in LIMITS_WITHOUT_BFLOAT16:
+        return False
     # An Intel Xeon whose AMX is hidden, as in some virtual machines, still has AVX-512 BF16 and
     # takes twice as long with it; AMD's takes half the time.  Older torch does not tell: float32.
     has: Mapping[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()

@@ -23,6 +23,7 @@ ARM = {"cpu_name": "Neoverse", "bf16": True}
 
 
 def test_the_processor_decides_the_precision_and_no_clock(monkeypatch):
+    monkeypatch.delenv("ONEDNN_MAX_CPU_ISA", raising=False)
     for clock in ("perf_counter", "monotonic", "time", "process_time"):
         monkeypatch.setattr(time, clock, lambda: pytest.fail("a stopwatch"))
     plain_xeon = XEON | {"amx_bf16": False}
@@ -30,6 +31,19 @@ def test_the_processor_decides_the_precision_and_no_clock(monkeypatch):
         monkeypatch.setattr(torch.cpu, "get_capabilities", lambda has=has: has, raising=False)
         assert choose_precision(CPU) == (torch.bfloat16 if quick else torch.float32)
         assert choose_precision(CPU, "fp32") == torch.float32
+
+
+def test_a_processor_whose_bfloat16_is_switched_off_computes_in_float32(monkeypatch):
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: XEON, raising=False)
+    for limit, expected in (
+        ("AVX512_CORE", torch.float32),
+        ("sse41", torch.float32),
+        ("ALL", torch.bfloat16),
+        ("AVX512_CORE_AMX", torch.bfloat16),
+    ):
+        monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", limit)
+        assert choose_precision(CPU) == expected
+        assert choose_precision(CPU, "bf16") == torch.bfloat16
 
 
 def test_a_gpu_decides_by_its_own_kind(monkeypatch):
