@@ -22,6 +22,7 @@ SAME = [  # what is stored, and what another processor prints
     ("BLEU 99.37 of 100", "BLEU 97.1 of 100"),
     ("  9.9 | 1,000.5 |", " 10.1 |   999.7 |"),
     ("tensor([-0.00, 0.98])", "tensor([ 0.00, 1.00])"),
+    ("tensor([1., 0., 1.])", "tensor([1.00, 0.01, 0.98])"),
     ("1.2× as fast, 12.5%, ±0.03", "1.3× as fast, 12.3%, ±0.04"),
     ("损失0.52", "损失0.53"),
 ]
@@ -33,6 +34,8 @@ DIFFERENT = {
     "a count beside a measured number": ("196 of 200, loss 0.52", "195 of 200, loss 0.53"),
     "a shape": ("(2, 5, 64)", "(2, 5, 65)"),
     "a shape in words": ("5×64: 0.0 to 1.0", "5×65: 0.0 to 1.0"),
+    "a whole number in a tensor": ("tensor([[20., 0.]])", "tensor([[21., 0.]])"),
+    "a count at the end of a sentence": ("of 100. And", "of 101. And"),
     "30 % more": ("loss 0.52", "loss 0.68"),
     "30 % less": ("loss 52.1", "loss 36.5"),
     "a sign": ("gain +0.52", "gain -0.52"),
@@ -98,7 +101,24 @@ CELLS = {
     "a result": ("1.25", "1.26", [], True),
     "an error": ("1 / 0", "raise ZeroDivisionError('by 0.1')", ["raises-exception"], False),
     "a duration": ("print('3.2 s, loss 0.52')", "print('45 ms, loss 0.53')", [], True),
+    "another height": (HEALTHY, HEALTHY.replace("2.0", "2.04"), [], True),
+    "a height 30 % off": (HEALTHY, HEALTHY.replace("2.0", "2.6"), [], False),
+    "another title": (HEALTHY, HEALTHY.replace("falls", "rises"), [], False),
+    "one more line": (HEALTHY, HEALTHY.replace("\n\n", "\nax.plot([0, 1], [1, 1])\n"), [], False),
+    "one more point": (HEALTHY, HEALTHY.replace("[0, 1, 2], [", "[0, 1, 2, 3], [1.0, "), [], False),
     "no figure": (HEALTHY, "plt.figure(); plt.close('all')", [], False),
+    "trained": (
+        HEALTHY.replace("\n\n", "\nplots.varies()\n"),
+        HEALTHY.replace("\n\n", "\nplots.varies()\n").replace("2.0", "9.0"),
+        [],
+        True,
+    ),
+    "trained, one more line": (
+        HEALTHY.replace("\n\n", "\nplots.varies()\n"),
+        HEALTHY.replace("\n\n", "\nplots.varies(); ax.plot([0, 1], [1, 1])\n"),
+        [],
+        False,
+    ),
 }
 
 

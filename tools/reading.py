@@ -22,7 +22,8 @@ END = r"(?!\.?\d)"  # not within 3.11.7, which is a version
 SHAPE = rf"[(\[]\d+(?:, ?\d+)+,?[)\]]|{DIGITS}(?:[×x]{DIGITS})+{END}"
 # Not a part of a name, such as v1.2; a hyphen behind a word is not a sign.
 BEGIN = r"(?<![A-Za-z0-9_.])[-+−]?"
-MEASURED = rf"{BEGIN}{DIGITS}(?:\.\d+(?:[eE][-+]?\d+)?|[eE][-+]?\d+){END}"
+# Also torch's "1." in a tensor, which is "1.00" beside a number that is not whole.
+MEASURED = rf"{BEGIN}{DIGITS}(?:\.\d+(?:[eE][-+]?\d+)?|[eE][-+]?\d+|\.(?=[,\]])){END}"
 WHOLE = rf"{BEGIN}{DIGITS}{END}"
 
 
@@ -126,9 +127,11 @@ def split_at_numbers(line: str, whole: bool = False) -> list[str]:
 
 def agree(now: str, stored: str, room: float) -> bool:
     """Whether two printed numbers are the same to a reader."""
+    if now.endswith(".") and stored.endswith("."):  # whole numbers in a tensor
+        return now == stored
     values = [float(text.replace(",", "").replace("−", "-")) for text in (now, stored)]
     difference, larger = abs(values[0] - values[1]), max(map(abs, values))
-    unit = min(unit_of(now), unit_of(stored))
+    unit = min(filter(None, (unit_of(now), unit_of(stored))), default=0.0)
     return difference <= max(room * larger, unit) * (1 + 1e-9)
 
 

@@ -1,12 +1,15 @@
 """Alternative text of a figure, for screen readers: the `alt` of its picture.
 
-Made from what is drawn, so it cannot go stale; rounded as in `describe`, so that it repeats.
+Made from what is drawn, so it cannot go stale, and rounded, so that it hardly ever differs between
+machines.  Usual rounding has ties at numbers that a course is full of (1/8, the mean of an
+attention row), where noise in the seventh digit flips it; so the grid used here lies off them.
 """
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -17,9 +20,12 @@ from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 
 from nmtcourse.teaching import language
-from nmtcourse.teaching.describe import COLOUR_BAR, rounded, tick_words, with_insets
+from nmtcourse.teaching.describe import COLOUR_BAR, tick_words, with_insets
 from nmtcourse.teaching.language import say
 
+OFF_TIES = 0.2618  # how far the grid of rounded numbers is moved, in steps
+STEPS = 96.3  # a step is about a hundredth of the largest number, and changes at no round number
+ZERO = 1e-12  # an array that stays below is all zero: what differs there is the order of additions
 LONGEST = 600  # characters after which further panels are only named
 MOST = 14  # words, lines or bars that are named before the rest is counted
 CLEAR = 0.2  # of the colour scale: how far the largest cell of a row leads the next
@@ -111,6 +117,17 @@ def _number(value: float, axis: Axis, *others: float) -> str:
     """A number as fine as its axis shows it: on a logarithmic one, small ones count too."""
     beside = [] if axis.get_scale() == "log" else others
     return rounded([value], np.abs([value, *beside]))[0]
+
+
+def rounded(numbers: Iterable[float], array: np.ndarray) -> list[str]:
+    """Numbers about an array, rounded to a step (1, 2, 5 times 10 to the n) that suits it."""
+    largest = float(np.abs(array).max())
+    target, step = largest / STEPS, 1.0
+    if largest > ZERO:
+        power = 10.0 ** math.floor(math.log10(target))
+        step = max([power, *(factor * power for factor in (2, 5) if factor * power <= target)])
+    places = (math.floor(number / step + OFF_TIES) * step for number in numbers)
+    return [f"{value + 0.0:.5g}" for value in places]  # + 0.0 makes -0 a 0
 
 
 def _lines(ax: Axes) -> Iterator[str]:

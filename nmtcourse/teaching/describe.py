@@ -1,14 +1,14 @@
-"""What a figure shows, as text: the same figure gives the same text, on another machine too.
+"""What a figure shows, as text, so that a test of the stored notebook notices another figure.
 
-The text is rounded.  Usual rounding has ties at numbers that a course is full of (1/8, the mean of
-an attention row), where noise in the seventh digit flips it; so the grid used here lies off them.
+The numbers have decimals: another processor may round them differently, and `tools/reading.py`
+compares them by value.  Counts and shapes are whole numbers, which must be the same.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 from matplotlib.artist import Artist
@@ -25,20 +25,17 @@ from matplotlib.ticker import FixedLocator
 from numpy.typing import ArrayLike
 
 COLOUR_BAR = "<colorbar>"  # matplotlib's name for the axes that hold a colour scale
-OFF_TIES = 0.2618  # how far the grid of rounded numbers is moved, in steps
-STEPS = 96.3  # a step is about a hundredth of the largest number, and changes at no round number
 VARIES = "varies"  # the gid of a figure that another machine draws with other numbers
-SUMMARY = re.compile(r": \S+ to \S+, middle \S+, order \S+ [^\s;,]+(, \d+ gaps)?")
-ZERO = 1e-12  # an array that stays below is all zero: what differs there is the order of additions
+SUMMARY = re.compile(r": \S+ to \S+, middle [^\s;,]+(, \d+ gaps)?|; colours from \S+ to \S+")
+DECIMALS = 6  # at most: what is smaller is often the order of additions
 NUMBER = re.compile(r"[-+−]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?%?|[-+−]?inf|nan")
 
 
 def describe(figure: Figure) -> str:
-    """A line for each thing drawn: curves, images, bars, points, words; numbers to a hundredth.
+    """A line for each thing drawn: curves, images, bars, points, words, with the range of numbers.
 
-    Noise of a millionth hardly ever changes the text.  Another curve does, and so do a matrix
-    transposed or shifted, and words that changed places.  Of a figure marked as VARIES it tells
-    everything but the numbers: titles, labels, words, and how many curves, points and boxes.
+    Of a figure marked as VARIES, such as a curve of training, it tells everything but the numbers:
+    titles, labels, words, and how many curves, points and boxes.
     """
     lines = ["Figure {:.1f} x {:.1f} in".format(*figure.get_size_inches())]
     for part in (figure, *figure.subfigs):
@@ -54,32 +51,29 @@ def describe(figure: Figure) -> str:
 
 
 def summary(values: ArrayLike) -> str:
-    """The shape of an array, its least, largest and middle number, and two sums over its order.
-
-    The sums weigh number i by sin(i²) and cos(i²): shifted, transposed, shuffled arrays differ.
-    """
+    """The shape of an array, its least, largest and middle number."""
     array: np.ndarray = np.ma.filled(np.ma.asarray(values, dtype=float), np.nan)
     shape = "×".join(map(str, array.shape))  # not "x": 10x20 looks like a number in base 16
-    places = np.flatnonzero(np.isfinite(array))
-    known = array.ravel()[places]
+    known = array[np.isfinite(array)]
     if not len(known):
         return f"{shape} without a number"
-    weights = np.stack([np.sin(places**2.0), np.cos(places**2.0)])
-    numbers = *np.quantile(known, [0, 1, 0.5]), *(weights @ known / math.sqrt(len(known)))
-    text = "{} to {}, middle {}, order {} {}".format(*rounded(numbers, known))
+    text = "{} to {}, middle {}".format(*with_decimals(np.quantile(known, [0, 1, 0.5]).tolist()))
     gaps = array.size - len(known)
     return f"{shape}: {text}" + (f", {gaps} gaps" if gaps else "")
 
 
-def rounded(numbers: Iterable[float], array: np.ndarray) -> list[str]:
-    """Numbers about an array, rounded to a step (1, 2, 5 times 10 to the n) that suits it."""
-    largest = float(np.abs(array).max())
-    target, step = largest / STEPS, 1.0
-    if largest > ZERO:
-        power = 10.0 ** math.floor(math.log10(target))
-        step = max([power, *(factor * power for factor in (2, 5) if factor * power <= target)])
-    places = (math.floor(number / step + OFF_TIES) * step for number in numbers)
-    return [f"{value + 0.0:.5g}" for value in places]  # + 0.0 makes -0 a 0
+def with_decimals(numbers: Sequence[float]) -> list[str]:
+    """Numbers with equally many decimals, so many that the largest has three digits or more.
+
+    At least one decimal shows that a number is measured, and not a count.
+    """
+    largest = max(abs(number) for number in numbers)
+    decimals = 1
+    if largest > 10.0**-DECIMALS:
+        # The factor moves the change from two to three decimals away from 1, which is a usual
+        # largest number: the weight 0.99999 has as many decimals as the weight 1.
+        decimals = min(max(1, 2 - math.floor(math.log10(1.07 * largest))), DECIMALS)
+    return [f"{round(number, decimals) + 0.0:.{decimals}f}" for number in numbers]  # never -0.0
 
 
 def with_insets(axes: Iterable[Axes]) -> Iterator[Axes]:
@@ -143,7 +137,7 @@ def _image(image: AxesImage) -> str:
     text = f"image: {summary(image.get_array())}"
     if low is None:
         return text
-    return text + "; colours from {} to {}".format(*rounded((low, high), np.array([low, high])))
+    return text + "; colours from {} to {}".format(*with_decimals((low, high)))
 
 
 def _collection(collection: Collection) -> str:
