@@ -8,7 +8,7 @@ JOBS ?= auto
 # one thread adds in one order, one hash seed orders a set one way
 CALM := OMP_NUM_THREADS=1 PYTHONHASHSEED=0
 
-.PHONY: train style test test-all test-extras lab extras site notebooks checkpoints mutation oldest bench readme homework slides print
+.PHONY: train style test test-all test-extras lab extras site notebooks checkpoints mutation oldest bench readme homework slides print processors
 .DEFAULT_GOAL := test
 
 $(VENV)/installed: requirements.txt pyproject.toml
@@ -50,6 +50,9 @@ site: $(VENV)/site  ## build the website from the stored outputs into build/site
 
 notebooks: $(VENV)/installed  ## run all notebooks and store their outputs (a second run changes nothing)
 	$(BIN)/python tools/execute.py
+
+processors: $(VENV)/installed  ## all notebooks as on four processors, on this one
+	$(CALM) $(BIN)/python tools/processors.py --jobs $(JOBS)
 
 slides: $(VENV)/site  ## a deck of slides of each notebook, into build/slides (arrow keys; no network)
 	$(BIN)/python tools/pages.py slides
