@@ -21,7 +21,7 @@ GROUPS = {  # what one wants -> the commands, in the order of use, and a line to
     "learn": ("course homework explore", "nmtlib homework start 04 --out my"),
     "translate": ("translate models export", 'nmtlib translate --model cmn-en-zh "I love you."'),
     "train": ("train summary evaluate backtranslate", "nmtlib train toy-de-en --evaluate"),
-    "find what is wrong": ("check data", "nmtlib data check my-pairs.tsv"),
+    "find what is wrong": ("check data doctor", "nmtlib data check my-pairs.tsv"),
 }
 SHORTEST, LONGEST = 9, 14  # words of the sentence that is translated after each epoch
 

@@ -213,20 +213,21 @@ def train(options: Namespace, **how: Any) -> Path:
             "train needs the name of a preset, or --resume with --out; list the presets with: "
             "nmtlib summary"
         )
-    folder, settings, corpus = choose_folder(options), None, None
+    folder, settings, corpus, moved = choose_folder(options), None, None, None
     if not options.resume:
         settings = load_settings(options.preset).with_assignments(options.assignments)
     elif options.assignments:
         moved = moved_settings(Run(folder), options.assignments)
         corpus = load_corpus(moved.corpus)  # the run knows its digest
     if options.evaluate:  # raises now, not after hours of training, if there is nothing to score
-        load_corpus((settings or Run(folder).settings()).corpus).split("test")
+        load_corpus((settings or moved or Run(folder).settings()).corpus).split("test")
     report = partial(print, flush=True)
     try:
         experiment.train(
             folder,
             settings,
             corpus=corpus,
+            moved=moved,
             resume=options.resume,
             minutes=options.minutes,
             report=report,
@@ -237,8 +238,6 @@ def train(options: Namespace, **how: Any) -> Path:
             raise
         advice = 'if it was moved, say where it is: --resume --set \'corpus.train=["…", "…"]\''
         raise FileNotFoundError(f"{error}; {advice}") from None
-    if corpus:
-        write_atomically(Run(folder).settings_file, moved.to_json())
     if is_first():
         report(f"the run is in {folder}")
     return folder

@@ -21,6 +21,7 @@ from nmtlib.data.codec import Codec, build_codecs, encode_pairs
 from nmtlib.data.corpora import load_corpus
 from nmtlib.data.corpus import Corpus
 from nmtlib.errors import did_you_mean, require
+from nmtlib.files import write_atomically
 from nmtlib.inference.evaluate import write_samples
 from nmtlib.inference.translator import Translator
 from nmtlib.model.transformer import Transformer
@@ -88,13 +89,15 @@ def train(
     report: Report = print,
     after_epoch: Callable[[Trainer], None] | None = None,
     remarks: Remarks | None = None,
+    moved: Settings | None = None,
 ) -> list[EpochRecord]:
     """Train a new run in `folder`, or `resume` the one that is there; returns the history.
 
     `settings` may be a preset's name or the path of a TOML file; `corpus` replaces the one that
-    they name.  `remarks` makes lines to report of settings, corpus and codecs.  Under torchrun
-    every process calls this, and rank 0 writes.  Raises FileExistsError for a folder that is in use
-    or not empty, ValueError for settings that do not fit the data.
+    they name.  `remarks` makes lines to report of settings, corpus and codecs.  `moved` are the
+    settings of a resumed run whose corpus is in another place now.  Under torchrun every process
+    calls this, and rank 0 writes.  Raises FileExistsError for a folder that is in use or not empty,
+    ValueError for settings that do not fit the data.
     """
     require(minutes is None or minutes > 0, "minutes", "a length of time above 0", minutes)
     if resume != (settings is None):
@@ -116,7 +119,7 @@ def train(
             trainer.after_epoch = after_epoch
             trainer.report = run.reporting(report) if processes.is_main else lambda line: None
             trainer.report("\n".join(lines))
-            return finish(trainer, run, pairs, minutes)
+            return finish(trainer, run, pairs, minutes, moved)
     except LostProcess as error:
         if not Run(folder).last_file.is_file():  # nothing was trained
             raise
@@ -126,10 +129,20 @@ def train(
         processes.close()
 
 
-def finish(trainer: Trainer, run: Run, corpus: Corpus, minutes: float | None) -> list[EpochRecord]:
+def finish(
+    trainer: Trainer,
+    run: Run,
+    corpus: Corpus,
+    minutes: float | None,
+    moved: Settings | None = None,
+) -> list[EpochRecord]:
     """Train from the last save, if there is one, and write samples of translations."""
     if run.last_file.is_file():
         trainer.resume()
+        # `resume` has compared the digest of the corpus.  Its new place is written before the next
+        # epoch: whatever reads the run after an epoch looks for the corpus there.
+        if moved and trainer.processes.is_main:
+            write_atomically(run.settings_file, moved.to_json())
         if trainer.progress.epoch >= trainer.settings.epochs:
             more = f"train on in a new run with --set training.init_from={run.folder}"
             trainer.report(f"all epochs are trained; {more}")

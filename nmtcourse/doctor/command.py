@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from argparse import Namespace, _SubParsersAction
+from argparse import ArgumentParser, Namespace, _SubParsersAction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,10 +18,20 @@ if TYPE_CHECKING:
 def add_data(commands: _SubParsersAction) -> None:
     """Add the command `data`: what the core does with it, and `data check`."""
     about = "list or fetch corpora, or look for what is wrong with one"
-    option = add_command(commands, "data", run_data, about).add_argument
-    option("action", choices=["list", "fetch", "check"])
+    data = add_command(commands, "data", run_data, about)
+    data.add_argument("action", choices=["list", "fetch", "check"])
     named = "a corpus; to check also own.toml, or a file of pairs, or two text files"
-    option("name", nargs="?", help=named)
+    data.add_argument("name", nargs="?", help=named)
+    add_check_options(data)
+    doctor = add_command(commands, "doctor", run_data, "the same as data check")
+    doctor.set_defaults(action="check")
+    doctor.add_argument("name", nargs="?", help=named)
+    add_check_options(doctor)
+
+
+def add_check_options(parser: ArgumentParser) -> None:
+    """Add what `data check` takes besides the name of the corpus."""
+    option = parser.add_argument
     option("more", nargs="?", metavar="FILE", help="the target of a source file, to check both")
     new = "check: write a cleaned copy, with a log, into this new folder"
     option("--fix", type=NEW_FOLDER, metavar="DIR", help=new)

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from nmtcourse.doctor.kinds import TABLES, shown
-from nmtcourse.formats.entries import HEAD, format_of, opened
+from nmtcourse.formats.entries import HEAD, format_of, opened, raw_lines
 from nmtlib.files import names_a_file
 
+BY_LINE = ("lines", "csv", "jsonl")  # formats that are read line by line
 SAMPLE = 200_000  # bytes of undecodable lines that tell the encoding
 
 
@@ -60,8 +61,14 @@ def look_at(path: Path, language: str = "", encoding: str = "") -> Look:
     elif b"\0" in head and not encoding:
         look.problem, look.advice = "a binary file: it holds NUL bytes", "give a text file"
     else:
-        _read_through(look, language, encoding)
         look.format = format_of(path)
+        try:
+            _read_through(look, language, encoding)
+        except ValueError as error:  # a line without end
+            look.problem = str(error).removeprefix(f"{path}, ").partition(";")[0]
+            look.advice = "give a text file with a sentence a line"
+            if head.count(b"\r") > 3:
+                look.problem, look.advice = old_mac(path)
     return look
 
 
@@ -94,22 +101,19 @@ def _by_marks(head: bytes) -> str:
 def _read_through(look: Look, language: str, encoding: str) -> None:
     """Find the lines that are not UTF-8, and what they may be."""
     bad, size, returns, number, inside = [], 0, 0, 0, False
-    with opened(look.path) as file:
-        for number, raw in enumerate(file, start=1):
-            returns += raw.count(b"\r")
-            try:
-                inside = bool(raw.decode("utf-8")) and (inside or not raw.isascii())
-            except UnicodeDecodeError:
-                look.undecodable.append(number)
-                if size < SAMPLE:
-                    bad.append(raw)
-                    size += len(raw)
+    lines = raw_lines(look.path) if look.format in BY_LINE else opened(look.path)
+    for number, raw in enumerate(lines, start=1):
+        returns += raw.count(b"\r")
+        try:
+            inside = bool(raw.decode("utf-8")) and (inside or not raw.isascii())
+        except UnicodeDecodeError:
+            look.undecodable.append(number)
+            if size < SAMPLE:
+                bad.append(raw)
+                size += len(raw)
     look.lines = number
     if returns > 3 and number <= 1:
-        look.problem, look.advice = (
-            "line ends of an old Mac (CR): all of it is one line",
-            f"tr '\\r' '\\n' < {look.path} > {look.path}.unix",
-        )
+        look.problem, look.advice = old_mac(look.path)
     if encoding:
         look.encoding = encoding
     if not bad or encoding:
@@ -123,6 +127,14 @@ def _read_through(look: Look, language: str, encoding: str) -> None:
     look.problem = f"{problem}; they look like {guesses}"
     look.advice = f"if the line above reads well: --encoding {look.encoding} with --fix" + (
         "" if mixed else f", or {_convert(look.path, look.encoding)}"
+    )
+
+
+def old_mac(path: Path) -> tuple[str, str]:
+    """The problem and the advice for a file whose lines end in CR alone."""
+    return (
+        "line ends of an old Mac (CR): all of it is one line",
+        f"tr '\\r' '\\n' < {path} > {path}.unix",
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -48,7 +49,10 @@ def write_cleaned(diagnosis: Diagnosis, folder: Path, held_out: int = 0) -> list
         }
         log = stack.enter_context(open_new(part / LOG))
         log.writelines(line_of(entry) for entry in decoded(diagnosis))
-        lines = [write_split(diagnosis, name, sides, drawn, log) for name in plan]
+        written = dict.fromkeys(names, 0)
+        lines = [write_split(diagnosis, name, sides, drawn, log, written) for name in plan]
+        if empty := [name for name in names if not written[name]]:
+            raise ValueError(why_empty(diagnosis, empty[0]))
         write_atomically(part / SETTINGS, toml(diagnosis, names, ends))
     wrong = {f.kind: f for f in diagnosis.findings if f.level == "wrong" and f.kind in BY_HAND}
     if left := [kind for kind in wrong if kind != "no split" or not drawn]:
@@ -87,8 +91,12 @@ def write_split(
     files: Files,
     drawn: dict[int, str],
     log: TextIO,
+    written: dict[str, int],
 ) -> str:
-    """Write the pairs of a split, of train some into other splits; returns what was done."""
+    """Write the pairs of a split, of train some into other splits; returns what was done.
+
+    The pairs of each split are counted in `written`.
+    """
     done = {"kept": 0, "changed": 0, "dropped": 0, "held out": 0}
     survey = diagnosis.surveys[name]
     for position, (entry, texts) in enumerate(repaired(diagnosis, survey)):
@@ -98,9 +106,31 @@ def write_split(
         if "action" in entry:
             log.write(line_of(entry))
         if texts:
+            written[where] += 1
             for file, text in zip(files[where], texts, strict=True):
                 file.write(f"{text}\n")
     return summary(name, len(survey), done)
+
+
+def why_empty(diagnosis: Diagnosis, name: str) -> str:
+    """Why no pair of a split would be left, and what to do."""
+    survey = diagnosis.surveys.get(name)
+    count = len(survey) if survey else 0
+    why = Counter(
+        reason
+        for entry, texts in (repaired(diagnosis, survey) if survey else ())
+        if not texts
+        for reason in entry["why"]
+    )
+    nothing = f"nothing was written: no pair would be left of {name}"
+    leaks = why["leak"]
+    if leaks:
+        held = diagnosis.surveys.keys() - {"train"}
+        several = f"{leaks:,} of {count:,}" if leaks < count else f"all {count:,}"
+        where = " or ".join(sorted(held, reverse=True))
+        return f"{nothing}: {several} are also in {where}; give another {where}"
+    reasons_given = ", ".join(f"{reason} ({times:,})" for reason, times in why.most_common())
+    return f"{nothing}: all {count:,} are dropped ({reasons_given}); give another {name}"
 
 
 def repaired(diagnosis: Diagnosis, survey: Survey) -> Iterator[tuple[dict, tuple[str, str] | None]]:

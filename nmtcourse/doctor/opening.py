@@ -18,6 +18,7 @@ from nmtcourse.formats.entries import (
     is_packed,
     load_json,
     opened,
+    raw_lines,
     splits_of,
 )
 from nmtcourse.formats.readers import ENTRIES, Choice, Row, choose, rows
@@ -120,14 +121,13 @@ def lines_of(look: Look) -> Iterator[str]:
             text = file.read().decode(look.encoding, "replace")
         yield from (line.removesuffix("\r") for line in text.removesuffix("\n").split("\n"))
         return
-    with opened(look.path) as file:
-        for number, raw in enumerate(file):
-            raw = raw.removeprefix(b"\xef\xbb\xbf") if not number else raw
-            raw = raw.removesuffix(b"\n").removesuffix(b"\r")
-            try:
-                yield raw.decode("utf-8")
-            except UnicodeDecodeError:
-                yield raw.decode(look.encoding, "replace")
+    for number, raw in enumerate(raw_lines(look.path)):
+        raw = raw.removeprefix(b"\xef\xbb\xbf") if not number else raw
+        raw = raw.removesuffix(b"\n").removesuffix(b"\r")
+        try:
+            yield raw.decode("utf-8")
+        except UnicodeDecodeError:
+            yield raw.decode(look.encoding, "replace")
 
 
 def two_files(looks: Sequence[Look]) -> Iterator[Row]:
@@ -158,7 +158,11 @@ def one_file(split: Split, look: Look, languages: Sequence[str], columns: Sequen
         first = str(error)
     keys = ", ".join(choice.keys)
     if not choice.names:
-        detail = f"{look.path}" + f": its columns are {keys}" * (len(choice.keys) > 1)
+        detail = f"{look.path}"
+        if len(choice.keys) > 1:
+            detail += f": its columns are {keys}"
+        if not any(map(str.isalnum, "".join(islice(lines_of(look), PEEK)))):
+            detail += "; no line has a word"
         finding = Finding("format", split.name, 0, 0, [(0, shown(first))], detail)
         finding.todo = (
             "" if len(choice.keys) > 1 else "convert it to two text files, CSV or JSON lines"

@@ -12,7 +12,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
-from itertools import zip_longest
+from itertools import count, zip_longest
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 from xml.etree import ElementTree
@@ -21,6 +21,7 @@ from nmtcourse.formats.languages import forms
 from nmtlib.files import decoded_lines
 
 HEAD = 65_536  # bytes that tell what a file is
+LONGEST_LINE = 2**20  # bytes
 PEEK = 1_000  # entries that tell which columns are which
 XML_LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
 CODES = {"bpt", "ept", "ph", "it", "ut"}  # inline codes of TMX and XLIFF; their content is no text
@@ -67,10 +68,27 @@ def is_packed(path: str | Path) -> bool:
         return file.read(2) == b"\x1f\x8b"
 
 
+def raw_lines(path: str | Path) -> Iterator[bytes]:
+    """The lines of a file, packed or not.  Raises ValueError for one longer than `LONGEST_LINE`.
+
+    A few kilobytes of gzip may be gigabytes in one line: it is refused while it is read.
+    """
+    with opened(path) as file:
+        for number in count(1):
+            raw = file.readline(LONGEST_LINE + 1)
+            if not raw:
+                return
+            if len(raw) > LONGEST_LINE and not raw.endswith(b"\n"):
+                raise ValueError(
+                    f"{path}, line {number}: more than {LONGEST_LINE // 2**20} MB without a line "
+                    "end; give a text file with a sentence a line"
+                )
+            yield raw
+
+
 def strict_lines(path: str | Path) -> Iterator[str]:
     """The lines of a UTF-8 file, packed or not.  Raises ValueError naming one that is not UTF-8."""
-    with opened(path) as file:
-        yield from decoded_lines(file, str(path))
+    yield from decoded_lines(raw_lines(path), str(path))
 
 
 def format_of(path: str | Path) -> str:

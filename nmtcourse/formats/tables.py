@@ -136,7 +136,7 @@ def header_of(some: Sequence[Sequence[str]], languages: Sequence[str]) -> list[s
     counts = Counter(word for row in rows for word in row)
     rare = 1 + 0.01 * len(rows)
     new = [all(counts[word] <= rare for word in row) for row in rows if row]
-    unlike = new[0] and sum(new[1:]) < 0.02 * len(new)
+    unlike = bool(rows[0]) and new[0] and sum(new[1:]) < 0.02 * len(new)
     for name, column in zip(names, zip_longest(*some[1:], fillvalue=""), strict=False):
         numbers = sum(cell.strip().isdecimal() for cell in column) > 0.9 * len(column)
         unlike |= numbers and not any(map(str.isdecimal, name))

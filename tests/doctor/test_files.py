@@ -8,8 +8,12 @@ import zipfile
 
 import pytest
 from broken_corpora import levels, nothing, run, toy
+from hypothesis import given
+from hypothesis import strategies as st
 
 from nmtcourse.doctor.files import look_at, proposals
+from nmtcourse.formats.entries import LONGEST_LINE
+from nmtcourse.formats.tables import header_of
 from nmtlib.data.corpus import read_pairs
 
 PAIRS = toy(train=300)["train"]
@@ -132,3 +136,43 @@ def test_an_encoding_is_proposed_with_a_line_read_in_it(tmp_path):
         look = look_at(path, language)
         assert f"iconv -f {encoding.upper()} -t UTF-8 {path}" in look.advice
         assert look_at(path, language, encoding).problem == ""
+
+
+@given(st.lists(st.lists(st.text(max_size=8), min_size=1, max_size=4), max_size=30))
+def test_a_header_is_the_first_row_or_none_whatever_the_rows_are(rows):
+    names = header_of(rows, ("de", "en"))
+    assert names == [] or len(names) == len(rows[0])
+
+
+def test_lines_without_a_letter_are_told_in_a_line(tmp_path):
+    (tmp_path / "emo.tsv").write_text("👍\t🎉\n— \t…\n", "utf-8")
+    status, text = run("data", "check", tmp_path / "emo.tsv", *LANGUAGES)
+    assert status == 1 and "no line has a word" in text
+    (tmp_path / "nul.tsv").write_bytes(b"\0")
+    assert run("data", "check", tmp_path / "nul.tsv", *LANGUAGES)[0] == 1
+
+
+def test_a_gzip_of_one_endless_line_is_refused_while_it_is_read(tmp_path, monkeypatch):
+    path = tmp_path / "train.de.gz"
+    with gzip.open(path, "wb") as file:
+        for _ in range(64):
+            file.write(b"x" * LONGEST_LINE)
+    read = 0
+    whole = gzip.GzipFile.readline
+
+    def counting(self, size=-1):
+        nonlocal read
+        line = whole(self, size)
+        read += len(line)
+        return line
+
+    monkeypatch.setattr(gzip.GzipFile, "readline", counting)
+    status, text = run("data", "check", path, path, *LANGUAGES)
+    assert status == 1 and "line 1: more than 1 MB without a line end" in text
+    assert read < 8 * LONGEST_LINE, "the rest is not read"
+
+
+def test_doctor_is_another_name_of_data_check(tmp_path):
+    (tmp_path / "pairs.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in PAIRS), "utf-8")
+    arguments = (tmp_path / "pairs.tsv", *LANGUAGES)
+    assert run("doctor", *arguments) == run("data", "check", *arguments)

@@ -152,3 +152,15 @@ def test_two_files_become_three_splits_that_share_no_source(own):
     assert not sources["test"] & (sources["train"] | sources["validation"])
     assert sorted(sum(found.values(), [])) == sorted(own.splits["train"])
     assert levels(check(copy / "own.toml")[1]) == []
+
+
+def test_no_empty_split_is_written(own, tmp_path):
+    """One text for training and validation, in two Unicode forms: nothing would be left."""
+    own.splits["train"] = own.splits["train"][:40]
+    own.splits["validation"] = list(own.splits["train"])
+    own.change_both("train", lambda text: unicodedata.normalize("NFD", f"schön {text}"))
+    own.change_both("validation", lambda text: f"schön {text}")
+    status, text = check(own.write(), "--fix", tmp_path / "clean")
+    assert status == 1 and not (tmp_path / "clean").exists()
+    assert "no pair would be left of train: all 40 are also in validation" in text
+    assert "give another validation" in text and "train on it with" not in text

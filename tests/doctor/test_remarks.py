@@ -13,7 +13,9 @@ from nmtlib.data.codec import build_codecs
 from nmtlib.data.corpora import load_corpus as load
 from nmtlib.data.corpus import Corpus, Pair
 from nmtlib.inference.translator import Translator
+from nmtlib.run import Run
 from nmtlib.settings import Settings
+from nmtlib.training.history import read_history
 
 TINY = ("d_model=16", "n_heads=2", "n_encoder_layers=1", "n_decoder_layers=1", "d_ff=32")
 TINY_RUN = [word for value in (*TINY, "epochs=1") for word in ("--set", value)]
@@ -105,6 +107,25 @@ def test_a_moved_corpus_resumes_where_it_is_now_and_nothing_else(tmp_path):
     (tmp_path / "now" / "train.a").write_text("andere Hunde .\n" * 200)
     status, text = run(*resume, *moved)
     assert status == 1 and "corpus" in text
+
+
+def test_a_moved_run_with_epochs_left_trains_to_its_end(tmp_path):
+    own = Own(tmp_path / "before", toy(train=200, validation=20, test=20))
+    own.folder.mkdir()
+    settings = own.write()
+    arguments = [*TINY_RUN[:-1], "epochs=3"]
+    run("train", settings, "--out", tmp_path / "whole", *arguments)
+    run("train", settings, "--out", tmp_path / "run", *arguments, "--minutes", "1e-9")
+    assert len(read_history(Run(tmp_path / "run").history_file)) < 3
+    own.folder.rename(tmp_path / "now")
+    places = {s: [str(tmp_path / "now" / f"{s}.{e}") for e in "ab"] for s in own.splits}
+    moved = [x for split, files in places.items() for x in ("--set", f"corpus.{split}={files}")]
+    status, text = run("train", "--resume", "--out", tmp_path / "run", *moved)
+    assert status == 0 and "no such text file" not in text
+    histories = [read_history(Run(tmp_path / name).history_file) for name in ("whole", "run")]
+    losses = [[record.validation_nll for record in history] for history in histories]
+    assert len(losses[1]) == 3 and losses[0] == losses[1]
+    assert run("evaluate", tmp_path / "run", "--beam", 1)[0] == 0
 
 
 def test_few_different_translations_are_counted(translator):
