@@ -6,10 +6,12 @@ through the entry-point group `nmtlib.plugins`: each entry is a function that ge
 
 from __future__ import annotations
 
+import shlex
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from importlib.metadata import entry_points
+from typing import TYPE_CHECKING
 
 from nmtcheck.command import add_check
 from nmtcourse.command import add_course
@@ -21,6 +23,9 @@ from nmtcourse.recipes.commands import add_backtranslate, add_evaluate, add_expo
 from nmtcourse.welcome import WELCOME, group
 from nmtlib import cli
 from nmtlib.errors import note
+
+if TYPE_CHECKING:
+    from nmtlib.run import Run
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -60,12 +65,16 @@ def train(options: Namespace) -> None:
     from nmtcourse import familiar
     from nmtcourse.doctor.remarks import after_evaluation, before_training
     from nmtcourse.provenance import circumstances
+    from nmtcourse.recipes import own_text
     from nmtcourse.welcome import translation_of_epoch
     from nmtlib.data.corpora import load_corpus
     from nmtlib.inference.translator import Translator
     from nmtlib.run import Run
     from nmtlib.training.history import read_history
 
+    about_settings = own_text.add_plan(options)
+    if cli.is_first():
+        print("".join(f"{line}\n" for line in about_settings), end="", flush=True)
     shown = translation_of_epoch()
     run = Run(cli.train(options, remarks=before_training, after_epoch=shown))
     if not cli.is_first():
@@ -80,3 +89,14 @@ def train(options: Namespace) -> None:
         from nmtcourse.curves import draw_curves  # not in processes that only help
 
         draw_curves(run.folder / "curves.png", read_history(run.history_file), run.folder.name)
+    print("\n".join(what_is_next(run)))
+
+
+def what_is_next(run: Run) -> list[str]:
+    """The commands that score and use a run."""
+    corpus = run.settings().corpus
+    lines = []
+    if corpus.name or corpus.test:
+        lines.append(f"score it with: {shlex.join(['nmtlib', 'evaluate', str(run.folder)])}")
+    command = shlex.join(["nmtlib", "translate", str(run.folder)])
+    return [*lines, f'translate with: {command} "…", or {command} < FILE']

@@ -344,18 +344,33 @@ def run_and_texts(options: Namespace) -> tuple[str, list[str]]:
     return run, texts
 
 
-def translate_texts(translator: Translator, texts: Sequence[str], beam: int | None) -> int:
-    """Print the translations of sentences, or of standard input; 1 if a line was refused."""
+def translate_texts(
+    translator: Translator,
+    texts: Sequence[str],
+    beam: int | None,
+    after: Callable[[Sequence[str], Sequence[str]], Any] | None = None,
+) -> int:
+    """Print the translations of sentences, or of standard input; 1 if a line was refused.
+
+    `after` is called with sentences and translations when they are printed.
+    """
     if not texts:
-        return translate_stream(translator, beam)
+        return translate_stream(translator, beam, after)
     raws = [text.encode(errors="surrogateescape") for text in texts]
     sentences = [decoded(raw, number, "sentences") for number, raw in enumerate(raws, start=1)]
-    print("\n".join(translator.translate(sentences, beam=beam)))
+    translations = translator.translate(sentences, beam=beam)
+    print("\n".join(translations))
     warn_of_unknown_words(translator, sentences)
+    if after:
+        after(sentences, translations)
     return 0
 
 
-def translate_stream(translator: Translator, beam: int | None) -> int:
+def translate_stream(
+    translator: Translator,
+    beam: int | None,
+    after: Callable[[Sequence[str], Sequence[str]], Any] | None = None,
+) -> int:
     """Print the translation of each line of standard input, some lines at a time.
 
     A line that cannot be translated gets an empty one and a complaint; the exit status is then 1.
@@ -375,7 +390,10 @@ def translate_stream(translator: Translator, beam: int | None) -> int:
                 note(f"{where}{str(error).removeprefix(where)}")
             sentences.append(sentence)
         warn_of_unknown_words(translator, sentences)
-        print("\n".join(translator.translate(sentences, beam=beam)), flush=True)
+        translations = translator.translate(sentences, beam=beam)
+        print("\n".join(translations), flush=True)
+        if after:
+            after(sentences, translations)
     return status
 
 

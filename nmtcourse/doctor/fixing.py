@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import random
+import shlex
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
+from itertools import islice
 from pathlib import Path
 from typing import TextIO
 
@@ -17,7 +19,8 @@ from nmtcourse.doctor.kinds import BY_HAND
 from nmtcourse.doctor.opening import Row
 from nmtcourse.doctor.survey import Survey
 from nmtcourse.doctor.texts import defects, mended
-from nmtlib.files import new_folder, open_new, write_atomically
+from nmtlib.data.corpus import Pair
+from nmtlib.files import new_folder, open_new, text_lines, write_atomically
 from nmtlib.settings import language_of
 
 LOG = "log.jsonl"
@@ -42,23 +45,30 @@ def write_cleaned(diagnosis: Diagnosis, folder: Path, held_out: int = 0) -> list
     ends = [language_of(tag) or side for tag, side in zip(diagnosis.tags, SIDES, strict=True)]
     ends = ends if ends[0] != ends[1] else list(SIDES)
     names = [*plan, *(name for name in ("validation", "test") if drawn)]
-    with new_folder(folder) as part, ExitStack() as stack:
-        sides: Files = {
-            name: [stack.enter_context(open_new(part / f"{name}.{end}")) for end in ends]
-            for name in names
-        }
-        log = stack.enter_context(open_new(part / LOG))
-        log.writelines(line_of(entry) for entry in decoded(diagnosis))
-        written = dict.fromkeys(names, 0)
-        lines = [write_split(diagnosis, name, sides, drawn, log, written) for name in plan]
+    with new_folder(folder) as part:
+        with ExitStack() as stack:
+            sides: Files = {
+                name: [stack.enter_context(open_new(part / f"{name}.{end}")) for end in ends]
+                for name in names
+            }
+            log = stack.enter_context(open_new(part / LOG))
+            log.writelines(line_of(entry) for entry in decoded(diagnosis))
+            written = dict.fromkeys(names, 0)
+            lines = [write_split(diagnosis, name, sides, drawn, log, written) for name in plan]
         if empty := [name for name in names if not written[name]]:
             raise ValueError(why_empty(diagnosis, empty[0]))
-        write_atomically(part / SETTINGS, toml(diagnosis, names, ends))
+        # The settings follow the pairs that were written, so these are read again.
+        settings = [*toml(diagnosis, names, ends), *plan_of(part, ends, written["train"])]
+        write_atomically(part / SETTINGS, "\n".join(settings) + "\n")
     wrong = {f.kind: f for f in diagnosis.findings if f.level == "wrong" and f.kind in BY_HAND}
     if left := [kind for kind in wrong if kind != "no split" or not drawn]:
         lines.append(f"not mended, look at it first: {', '.join(left)}")
-    advice = f"train on it with: nmtlib train {folder / SETTINGS}"
-    return [*lines, f"the copy is in {folder}, with {LOG}; {advice}"]
+    lines.append(f"the copy is in {folder}, with {LOG}; its settings are in {SETTINGS}")
+    runs = Path("runs") / folder.resolve().name
+    train = shlex.join(["nmtlib", "train", str(folder / SETTINGS), "--out", str(runs)])
+    if "validation" in names:
+        return [*lines, f"train on it with: {train}"]
+    return [*lines, "before it can train it needs validation pairs: repeat with --split 500"]
 
 
 def require_decided(diagnosis: Diagnosis, some: bool) -> None:
@@ -186,12 +196,27 @@ def summary(name: str, total: int, done: dict[str, int]) -> str:
     return f"{name}: {left:,} of {total:,} pairs kept{held}; {done['changed']:,} were changed"
 
 
-def toml(diagnosis: Diagnosis, names: list[str], ends: list[str]) -> str:
-    """The settings of the copy."""
+def plan_of(folder: Path, ends: list[str], count: int) -> list[str]:
+    """The settings that follow the training pairs of the copy, a line each with its reason."""
+    from nmtcourse.recipes import own_text  # it imports torch, which a check never needs
+
+    sides = [text_lines(folder / f"train.{end}") for end in ends]
+    step = max(1, count // own_text.SAMPLE)
+    sample = [Pair(*two) for two in islice(zip(*sides, strict=True), 0, None, step)]
+    plan = own_text.plan_for(sample, count)
+    return [
+        "",
+        f"# What follows was chosen for {count:,} pairs; change what you like.",
+        *plan.toml(),
+    ]
+
+
+def toml(diagnosis: Diagnosis, names: list[str], ends: list[str]) -> list[str]:
+    """The settings of the copy: its files and languages, in lines."""
     rows = ["[corpus]"]
     for side, tag in zip(SIDES, diagnosis.tags, strict=True):
         rows.append(f"{side}_language = {json.dumps(tag or side, ensure_ascii=False)}")
     for name in names:
         files = ", ".join(json.dumps(f"{name}.{end}") for end in ends)
         rows.append(f"{name} = [{files}]" if name != "challenge" else f"# {name}: {files}")
-    return "\n".join(rows) + "\n"
+    return rows

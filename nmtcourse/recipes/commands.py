@@ -117,7 +117,9 @@ def translate(options: Namespace) -> int:
     """Translate as the core does, if asked to with neighbours; say which sentences are unusual."""
     from nmtcourse import familiar
     from nmtcourse.recipes.neighbours import with_neighbours
+    from nmtcourse.recipes.poor import explain_poor
     from nmtlib.inference.translator import Translator
+    from nmtlib.run import find_run
 
     run, texts = cli.run_and_texts(options)
     known = familiar.load(run)
@@ -131,7 +133,12 @@ def translate(options: Namespace) -> int:
             )
     weight = options.neighbour_weight
     translator = with_neighbours(Translator.load(run), options.neighbours, weight)
-    return cli.translate_texts(translator, texts, options.beam)
+
+    def after(sentences: Sequence[str], translations: Sequence[str]) -> None:
+        for line in explain_poor(translator, find_run(run), sentences, translations):
+            note(line)
+
+    return cli.translate_texts(translator, texts, options.beam, after)
 
 
 def command_export(options: Namespace) -> None:

@@ -141,12 +141,18 @@ class BPETokenizer(Tokenizer):
 
     @classmethod
     def train(
-        cls, texts: Iterable[str], vocab_size: int, *, lowercase: bool = False
+        cls,
+        texts: Iterable[str],
+        vocab_size: int,
+        *,
+        lowercase: bool = False,
+        min_frequency: int = 2,
     ) -> BPETokenizer:
         """Learn at most `vocab_size` tokens, specials included, from *training* sentences.
 
-        Learning ends early when no pair of subwords occurs twice.  Raises ValueError for no text,
-        or where `vocab_size` cannot hold the specials and all characters of the texts.
+        Learning ends early when no pair of subwords occurs `min_frequency` times.  Raises
+        ValueError for no text, or where `vocab_size` cannot hold the specials and all characters
+        of the texts.
         """
         if isinstance(texts, str):
             raise ValueError(f"texts is one string, {texts[:40]!r}; expected a list of sentences")
@@ -157,7 +163,7 @@ class BPETokenizer(Tokenizer):
         tokenizer = _empty_bpe(lowercase)
         trainer = trainers.BpeTrainer(
             vocab_size=max(vocab_size, 0),
-            min_frequency=2,
+            min_frequency=min_frequency,
             special_tokens=list(SPECIALS),
             show_progress=False,
         )

@@ -20,6 +20,7 @@ from nmtlib.files import write_atomically
 from nmtlib.settings import explain
 from nmtlib.training.loss import Totals
 
+SOON = 30.0  # seconds of training after which the time that is left can be told
 Number = Annotated[int, Field(ge=0)]
 Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
@@ -52,12 +53,22 @@ class EpochRecord:
     def line(self, epochs: int) -> str:
         """One line for people."""
         train, validation = self.train_perplexity, self.validation_perplexity
-        return (
+        text = (
             f"epoch {self.epoch:>3}/{epochs}  loss {self.train_loss:.3f}  "
             f"perplexity train {train:.2f} validation {validation:.2f}  "
             f"accuracy {self.validation_accuracy:.3f}  "
             f"{self.tokens_per_second:,.0f} tokens/s  {self.seconds:.0f} s"
         )
+        left = minutes_left(self.seconds, self.epoch, epochs)
+        return f"{text}, {left}" if left else text
+
+
+def minutes_left(seconds: float, done: float, epochs: int) -> str:
+    """How long the epochs that are left take, '' in the first half minute and at the end."""
+    if seconds < SOON or not 0 < done < epochs:
+        return ""
+    minutes = seconds / done * (epochs - done) / 60
+    return f"about {max(1, round(minutes))} min left"
 
 
 def moment() -> tuple[float, float]:

@@ -22,7 +22,7 @@ from nmtlib.settings import TrainingSettings
 from nmtlib.specials import PAD
 from nmtlib.training import checkpoint
 from nmtlib.training.hardware import Processes, choose_device, choose_precision, stop_on_signal
-from nmtlib.training.history import EpochRecord, Progress, moment
+from nmtlib.training.history import SOON, EpochRecord, Progress, minutes_left, moment
 from nmtlib.training.loss import Loss, Totals, autocast, measure_all, require_finite, smoothed_loss
 from nmtlib.training.schedule import make_schedule
 
@@ -163,7 +163,10 @@ class Trainer:
                 bar.update(len(batches))
                 if progress.batches % 50 < len(batches) and not bar.disable:
                     bar.set_postfix_str(f"loss {totals.loss_per_token:.3f}")
-                now = progress.count_time(now, threads)
+                before, now = progress.seconds, progress.count_time(now, threads)
+                if before < SOON <= progress.seconds and not progress.history:
+                    done = progress.batches / len(plan)
+                    self.report(minutes_left(progress.seconds, done, settings.epochs))
                 if progress.batches < len(plan) and self.stops_here(totals):
                     return False
             totals = totals.floats()  # a GPU has now done all that was asked of it

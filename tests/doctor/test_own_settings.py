@@ -1,0 +1,120 @@
+"""Settings that follow the text: they fit any size and leave alone what a reader has set."""
+
+import re
+import tomllib
+
+import pytest
+from broken_corpora import Own, run, toy
+from nightly import some
+
+from nmtcourse.recipes.own_text import expected_bleu, keys_of, measured, plan_for, power_of_two
+from nmtcourse.recipes.poor import kind_of, repeats
+from nmtlib.data.corpora import load_corpus
+from nmtlib.data.corpus import Pair
+from nmtlib.presets import load_settings
+from nmtlib.settings import Settings
+
+TINY = ("d_model=16", "n_heads=2", "n_encoder_layers=1", "n_decoder_layers=1", "d_ff=32")
+TINY_RUN = [word for value in TINY for word in ("--set", value)]
+
+
+@pytest.mark.parametrize("count", some([40, 500, 2_000, 8_000, 20_000], 2))
+@pytest.mark.parametrize("name", ["toy-de-en", "toy-en-zh"])
+def test_a_plan_has_enough_updates_and_a_short_warm_up(name, count):
+    pairs = load_corpus(name).train[:count]
+    plan = plan_for(pairs)
+    settings = Settings().changed(plan.sections())
+    training = settings.training
+    updates = plan.tokens * training.epochs / training.max_tokens
+    if count >= 500:
+        assert 1_000 < updates < 5_000
+    assert training.warmup <= max(1, 0.13 * updates)
+    assert training.max_tokens > training.max_length == settings.model.max_length
+    assert settings.tokenizer.joint and settings.model.tied == "all"
+
+
+def test_more_text_is_read_less_often_and_dropped_less():
+    pairs = load_corpus("toy-de-en").train
+    plans = [plan_for(pairs[:2_000], count).sections() for count in (500, 5_000, 50_000, 500_000)]
+    epochs = [plan["training"]["epochs"] for plan in plans]
+    dropout = [plan["model"]["dropout"] for plan in plans]
+    assert epochs == sorted(epochs, reverse=True) and dropout == sorted(dropout, reverse=True)
+
+
+def test_a_text_of_many_characters_and_one_of_long_sentences_have_a_plan():
+    many = [Pair(f"{chr(0x4E00 + n)} {n}", f"x {n}") for n in range(6_000)]
+    assert plan_for(many).sections()["tokenizer"]["size"] > 6_000
+    long = [Pair("ein Hund läuft . " * 60, "a dog runs . " * 60)] * 100
+    sections = plan_for(long).sections()
+    assert sections["training"]["max_tokens"] > sections["model"]["max_length"] > 240
+
+
+def test_the_copy_has_its_settings_with_a_reason_each(tmp_path):
+    own = Own(tmp_path, toy(train=600))
+    run("data", "check", own.write(), "--fix", tmp_path / "clean")
+    text = (tmp_path / "clean" / "own.toml").read_text("utf-8")
+    values = [line for line in text.splitlines() if " = " in line and "[" not in line]
+    assert all("#" in line for line in values if "language" not in line)
+    plan = plan_for(load_corpus(load_settings(tmp_path / "clean" / "own.toml").corpus).train)
+    written = tomllib.loads(text)
+    assert {name: written[name] for name in plan.sections()} == plan.sections()
+
+
+def test_what_is_set_stays_and_the_rest_follows_the_text(tmp_path):
+    own = Own(tmp_path, toy(train=300, validation=40, test=40), tokenizer="lowercase = false")
+    path = own.write()
+    path.write_text(path.read_text() + "[training]\nepochs = 1\nwarmup = 7\n", "utf-8")
+    assert keys_of(path, ["d_ff=32"]) >= {"training.epochs", "tokenizer.lowercase", "model.d_ff"}
+    status, text = run("train", path, "--out", tmp_path / "run", *TINY_RUN)
+    assert status == 0 and "settings that follow your text" in text
+    settings = load_settings_of(tmp_path / "run")
+    assert (settings.training.epochs, settings.training.warmup) == (1, 7)
+    assert settings.model.d_model == 16 and not settings.tokenizer.lowercase
+    assert settings.training.max_tokens == 256, "as a small text needs"
+    said = re.search(r"300 pairs: ([\d,]+) updates in 1 epochs, warm-up 7, about 1 min", text)
+    assert said and abs(int(said[1]) - 20) < 12
+    assert f"nmtlib translate {tmp_path / 'run'}" in text
+    assert f"nmtlib evaluate {tmp_path / 'run'}" in text
+
+
+def load_settings_of(folder):
+    return Settings.load(folder / "settings.json")
+
+
+def test_a_warm_up_of_half_the_training_is_told(tmp_path):
+    own = Own(tmp_path, toy(train=200, validation=20, test=20))
+    path = own.write()
+    path.write_text(path.read_text() + "[training]\nepochs = 1\nwarmup = 400\n", "utf-8")
+    assert (
+        "half of the training or more" in run("train", path, "--out", tmp_path / "r", *TINY_RUN)[1]
+    )
+    status, text = run("translate", tmp_path / "r", "der Hund schläft .", "")
+    assert status == 0 and "updates, and some thousand are usual" in text
+
+
+def test_a_poor_translation_is_told_from_a_good_one():
+    for translation, kind in [
+        ("", "is empty"),
+        ("the the the the", "repeats itself"),
+        ("a dog and a dog and a dog and a dog and", "repeats itself"),
+        ("我我我我", "repeats itself"),
+        ("Der Hund schläft", "is a copy of it"),
+        ("the dog sleeps .", ""),
+        ("no , no , no !", ""),
+    ]:
+        assert kind_of("der Hund schläft .", translation) == kind, translation
+    assert kind_of("", "") == kind_of("Bill Gates", "Bill Gates") == ""
+    assert not repeats("ha ha ha") and repeats("ha ha ha ha")
+
+
+def test_what_to_expect_is_within_what_was_measured():
+    sizes = sorted({row["pairs"] for row in measured()})
+    if not sizes:
+        pytest.skip("nothing was measured yet")
+    low, high = expected_bleu(sizes[0]) or (0, 0)
+    assert 0 <= low <= high <= 100
+    assert expected_bleu(sizes[0] // 2) is None and expected_bleu(sizes[-1] * 2) is None
+
+
+def test_powers_of_two():
+    assert [power_of_two(x) for x in (1, 3, 100, 350, 380)] == [1, 4, 128, 256, 512]
