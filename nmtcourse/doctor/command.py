@@ -120,6 +120,8 @@ def diagnosis_of(options: Namespace) -> Diagnosis | None:
         files = [name, *([options.more] if options.more else [])]
         tags = tuple(options.languages)
         tags = tags if all(tags) else guessed_tags(files)
+        if not all(tags) and len(files) == 1 and path.is_file():
+            tags = opening.languages_in(name, options.columns)
         how = tags, options.encoding, options.columns
         splits = [opening.of_files(name, files, *how) for name in opening.splits_in(files)]
         return diagnosis.diagnose(" ".join(files), splits, tags)
@@ -134,11 +136,14 @@ def diagnosis_of(options: Namespace) -> Diagnosis | None:
 
 def guessed_tags(files: list[str]) -> tuple[str, str]:
     """The languages in the endings of two files (train.de, train.en) or one (x.de-en.tsv)."""
-    from nmtcourse.formats.languages import is_tag
+    from nmtcourse.formats.languages import is_tag, language_of_country
+
+    def is_meant(tag: str) -> bool:
+        return is_tag(tag) or bool(language_of_country(tag))
 
     names = [Path(file).name.lower().removesuffix(".gz").removesuffix(".txt") for file in files]
     ends = [name.rpartition(".")[2] for name in names]
-    if len(files) == 2 and all(map(is_tag, ends)) and ends[0] != ends[1]:
+    if len(files) == 2 and all(map(is_meant, ends)) and ends[0] != ends[1]:
         return ends[0], ends[1]
     parts = names[0].replace("_", ".").replace("-", ".").split(".")
     tags = [part for part in parts if is_tag(part) and len(part) == 2]

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from nmtcourse.doctor.kinds import LEVELS, Finding, Level, sorted_findings
-from nmtcourse.doctor.lengths import judge_lengths, judge_letters
+from nmtcourse.doctor.lengths import judge_lengths
 from nmtcourse.doctor.opening import Split, of_files, of_pairs
-from nmtcourse.doctor.overlap import judge_overlap, leaked
+from nmtcourse.doctor.overlap import judge_messages, judge_overlap, leaked
+from nmtcourse.doctor.preparation import judge_preparation
 from nmtcourse.doctor.shifts import judge_order
 from nmtcourse.doctor.sides import judge_sides, judge_tags
 from nmtcourse.doctor.survey import Survey
@@ -48,13 +49,20 @@ class Diagnosis:
         """Which rows of a split are not in the cleaned copy.
 
         Besides those that are no pairs, of train the ones whose source is also held out, and pairs
-        with both sides in one language.
+        with both sides in one language, or one that is a message of a program.
         """
         survey = self.surveys[name]
         drop = ~survey.kept
         kinds = {f.kind for f in self.findings if f.level != "note" and f.split == name}
+        kinds |= {f.kind for f in self.findings if f.kind == "message"}  # however few
         if "untranslated" in kinds and "exchanged" not in kinds:
             drop |= survey.numbers["turned"] == 2
+        if any(
+            f.kind == "equal" and f.split == name and f.level == "warning" for f in self.findings
+        ):
+            drop |= survey.numbers["copy"] == 1
+        if "message" in kinds:
+            drop |= survey.numbers["message"]
         if name == "train":
             for split in self.surveys.keys() - {"train"}:
                 drop |= sum(leaked(self.surveys[split], survey), np.zeros(len(survey), bool))
@@ -71,7 +79,8 @@ def diagnose(name: str, splits: Sequence[Split], tags: tuple[str, str] = ("", ""
     if "train" in full:
         findings += judge_sides(full, tags)
         findings += judge_overlap(full)
-        findings += judge_letters(full)
+        findings += judge_preparation(full)
+        findings += judge_messages(full)
     for survey in full.values():
         findings += judge_order(survey)
         findings += judge_lengths(survey, tags)
@@ -97,12 +106,13 @@ def _without_echoes(findings: Sequence[Finding]) -> list[Finding]:
         causes: dict[str, Sequence[str]] = {
             "turned": ("exchanged",),
             "untranslated": ("same file", "equal", "exchanged"),
-            "new characters": ("exchanged", "script"),
             "script": ("exchanged",),
             "scripts": ("exchanged", "turned"),
             "test script": ("exchanged", "script"),
             "equal": ("same file",),
-            "other language": ("exchanged", "script", "encoding"),
+            "other language": ("exchanged", "script", "encoding", "zawgyi", "message", "key"),
+            "ratio": ("message",),
+            "new characters": ("exchanged", "script", "prepared"),
             "mojibake": ("encoding",),
             "damaged": ("encoding",),
             "unrelated": ("encoding",),

@@ -12,6 +12,7 @@ from nmtcourse.formats.entries import HEAD, format_of, opened, raw_lines
 from nmtlib.files import names_a_file
 
 BY_LINE = ("lines", "csv", "jsonl")  # formats that are read line by line
+CONTROLS = bytes({*range(32), 127} - {9, 10, 12, 13})
 SAMPLE = 200_000  # bytes of undecodable lines that tell the encoding
 
 
@@ -58,7 +59,7 @@ def look_at(path: Path, language: str = "", encoding: str = "") -> Look:
         look.problem = f"this is {marked.upper()}"
         look.advice = f"{_convert(path, marked)}; or --encoding {marked} with --fix"
         look.proposals = [(marked, _first_line(head, marked))]
-    elif b"\0" in head and not encoding:
+    elif b"\0" in head and not is_text(head.replace(b"\0", b"")) and not encoding:
         look.problem, look.advice = "a binary file: it holds NUL bytes", "give a text file"
     else:
         look.format = format_of(path)
@@ -128,6 +129,16 @@ def _read_through(look: Look, language: str, encoding: str) -> None:
     look.advice = f"if the line above reads well: --encoding {look.encoding} with --fix" + (
         "" if mixed else f", or {_convert(look.path, look.encoding)}"
     )
+
+
+def is_text(head: bytes) -> bool:
+    """Whether bytes are UTF-8, but for a cut character at the end, and hold few controls."""
+    try:
+        head.decode("utf-8")
+    except UnicodeDecodeError as error:
+        if error.start < len(head) - 4:
+            return False
+    return len(head) - len(head.translate(None, CONTROLS)) <= 0.01 * len(head)
 
 
 def old_mac(path: Path) -> tuple[str, str]:

@@ -18,7 +18,8 @@ from nmtcourse.doctor.diagnosis import Diagnosis
 from nmtcourse.doctor.kinds import BY_HAND
 from nmtcourse.doctor.opening import Row
 from nmtcourse.doctor.survey import Survey
-from nmtcourse.doctor.texts import defects, mended
+from nmtcourse.doctor.texts import defects, is_one_element
+from nmtcourse.formats.languages import is_tag, language_of_country
 from nmtlib.data.corpus import Pair
 from nmtlib.files import new_folder, open_new, text_lines, write_atomically
 from nmtlib.settings import language_of
@@ -42,7 +43,8 @@ def write_cleaned(diagnosis: Diagnosis, folder: Path, held_out: int = 0) -> list
     plan = {name: survey for name, survey in diagnosis.surveys.items() if survey.kept.any()}
     require_decided(diagnosis, "train" in plan)
     drawn = hold_out(diagnosis, held_out) if held_out else {}
-    ends = [language_of(tag) or side for tag, side in zip(diagnosis.tags, SIDES, strict=True)]
+    tags = [right_tag(tag) for tag in diagnosis.tags]
+    ends = [language_of(tag) or side for tag, side in zip(tags, SIDES, strict=True)]
     ends = ends if ends[0] != ends[1] else list(SIDES)
     names = [*plan, *(name for name in ("validation", "test") if drawn)]
     with new_folder(folder) as part:
@@ -154,11 +156,14 @@ def repaired(diagnosis: Diagnosis, survey: Survey) -> Iterator[tuple[dict, tuple
             entry |= {"action": "dropped", "why": reasons(row, survey, position)}
             yield entry, None
             continue
-        texts = tuple(mended(text) for text in (row.source, row.target))
+        first, second = survey.menders
+        texts = (first.mended(row.source), second.mended(row.target))
         turn = whole != (survey.numbers["turned"][position] == 1 and not whole)
         texts = texts[::-1] if turn else texts
         if texts != (row.source.strip(), row.target.strip()):
-            why = sorted(defects(row.source) | defects(row.target)) + ["exchanged"] * bool(turn)
+            why = sorted(first.defects(row.source) | second.defects(row.target))
+            if turn:
+                why.append("exchanged")
             entry |= {"action": "changed", "why": why or ["spaces"], "after": list(texts)}
         yield entry, (texts[0], texts[1])
 
@@ -167,8 +172,15 @@ def reasons(row: Row, survey: Survey, position: int) -> list[str]:
     """Why a row is dropped."""
     if row.problem or not survey.kept[position]:
         kinds = sorted(defects(row.source) | defects(row.target))
+        if is_one_element(row.source) and is_one_element(row.target):
+            kinds = ["tag line"]
         return [row.problem] if row.problem else kinds or ["empty"]
-    return ["untranslated"] if survey.numbers["turned"][position] == 2 else ["leak"]
+    if survey.numbers["turned"][position] == 2:
+        return ["untranslated"]
+    if survey.numbers["copy"][position]:
+        return ["equal"]
+    message = survey.numbers.get("message")
+    return ["message"] if message is not None and message[position] else ["leak"]
 
 
 def hold_out(diagnosis: Diagnosis, count: int) -> dict[int, str]:
@@ -196,6 +208,11 @@ def summary(name: str, total: int, done: dict[str, int]) -> str:
     return f"{name}: {left:,} of {total:,} pairs kept{held}; {done['changed']:,} were changed"
 
 
+def right_tag(tag: str) -> str:
+    """A tag, or the language of a country that was taken for one."""
+    return tag if is_tag(tag) else language_of_country(tag) or tag
+
+
 def plan_of(folder: Path, ends: list[str], count: int) -> list[str]:
     """The settings that follow the training pairs of the copy, a line each with its reason."""
     from nmtcourse.recipes import own_text  # it imports torch, which a check never needs
@@ -214,7 +231,7 @@ def plan_of(folder: Path, ends: list[str], count: int) -> list[str]:
 def toml(diagnosis: Diagnosis, names: list[str], ends: list[str]) -> list[str]:
     """The settings of the copy: its files and languages, in lines."""
     rows = ["[corpus]"]
-    for side, tag in zip(SIDES, diagnosis.tags, strict=True):
+    for side, tag in zip(SIDES, map(right_tag, diagnosis.tags), strict=True):
         rows.append(f"{side}_language = {json.dumps(tag or side, ensure_ascii=False)}")
     for name in names:
         files = ", ".join(json.dumps(f"{name}.{end}") for end in ends)

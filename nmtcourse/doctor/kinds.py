@@ -15,19 +15,23 @@ SHOWN = 100  # characters of an example's side
 
 
 class Kind(NamedTuple):
-    """One kind of finding.  Below the `share` of pairs it is a note only."""
+    """One kind of finding: how bad it is follows from its harm and its share.
+
+    Below the `share` of pairs it is a note only, and from `wrong_from` on training would be wrong.
+    """
 
     level: Level
     share: float
     what: str
     todo: str
+    wrong_from: float = 2.0  # more than all: never
 
 
 DROPS = "--fix drops these pairs, both sides together"
 TABLES = tomllib.loads(Path(__file__).with_name("tables.toml").read_text("utf-8"))
 KINDS = {
-    key: Kind(level, share, what, DROPS if todo == "drops" else todo)
-    for key, (level, share, what, todo) in TABLES["kinds"].items()
+    key: Kind(level, share, what, DROPS if todo == "drops" else todo, *more)
+    for key, (level, share, what, todo, *more) in TABLES["kinds"].items()
 }
 
 # Wrong, and no copy can be right before a person has looked.
@@ -53,9 +57,13 @@ class Finding:
     @property
     def level(self) -> Level:
         """How bad it is: less bad than its kind where it is rare."""
-        kind = KINDS[self.kind]
-        rare = kind.share and self.count < kind.share * max(self.total, 1)
-        return self.level_given or ("note" if rare else kind.level)
+        kind, total = KINDS[self.kind], max(self.total, 1)
+        if self.level_given:
+            return self.level_given
+        if self.total and self.count >= kind.wrong_from * total:
+            return "wrong"
+        rare = kind.share and self.count < kind.share * total
+        return "note" if rare else kind.level
 
     @property
     def what(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -34,19 +34,6 @@ def judge_lengths(survey: Survey, tags: tuple[str, str]) -> Iterator[Finding]:
         yield Finding("unspaced", name, int(kept.sum()), len(survey))
     elif script_of(tags[1]) not in UNSPACED and (survey.numbers["words_t"][kept] < 4).all():
         yield Finding("bleu", name, int(kept.sum()), len(survey))
-
-
-def judge_letters(surveys: Mapping[str, Survey]) -> Iterator[Finding]:
-    """Characters of the held-out splits that train never shows."""
-    known = surveys["train"].letters
-    for name, survey in surveys.items():
-        for side, word in enumerate(("source", "target")):
-            new = survey.letters[side] - known[side] - {" "}
-            if name != "train" and new:
-                rows = sum(not new.isdisjoint(pair[side]) for pair in survey.sample)
-                listed = " ".join(sorted(new)[:12]) + (" …" if len(new) > 12 else "")
-                detail = f"{len(new)} in the {word}: {listed}"
-                yield Finding("new characters", name, rows, len(survey.sample), [], detail)
 
 
 def percentiles(survey: Survey) -> list[str]:

@@ -21,11 +21,13 @@ from nmtcourse.formats.entries import (
     raw_lines,
     splits_of,
 )
+from nmtcourse.formats.languages import is_tag, language_named
 from nmtcourse.formats.readers import ENTRIES, Choice, Row, choose, rows
 from nmtcourse.formats.tables import header_of, separator_of
 from nmtlib.data.corpus import Pair
 from nmtlib.settings import language_of
 
+LONGEST_KEY = 40  # characters
 ENDINGS = {"csv", "json", "jsonl", "tmx", "xlf", "xliff"}  # of what training reads by format
 
 
@@ -87,6 +89,20 @@ def of_files(
     return split
 
 
+def languages_in(file: str, columns: Sequence[str] = ()) -> tuple[str, str]:
+    """The languages that the names of the two columns of a file tell; '' where they do not."""
+    path = Path(file)
+    try:
+        look = look_at(path)
+        origin = Place(path, partial(lines_of, look))
+        choice = choose(islice(ENTRIES[look.format](origin), PEEK), ("", ""), columns)
+    except (OSError, *ERRORS):  # told when it is opened
+        return "", ""
+    names = choice.names or ("", "")
+    first, second = (name if is_tag(name) else language_named(name) for name in names)
+    return (first, second) if first and second and first != second else ("", "")
+
+
 def splits_in(files: Sequence[str]) -> list[str]:
     """The splits that one JSON file holds by key, for anything else train."""
     path = Path(files[0])
@@ -132,6 +148,9 @@ def lines_of(look: Look) -> Iterator[str]:
 
 def two_files(looks: Sequence[Look]) -> Iterator[Row]:
     """The rows of a source and a target file."""
+    if have_keys(looks):
+        yield from joined_by_key(looks)
+        return
     some = [[[line] for line in islice(lines_of(look), PEEK)] for look in looks]
     header = all(header_of(rows, ()) for rows in some)
     for number, (source, target) in enumerate(zip_longest(*map(lines_of, looks)), start=1):
@@ -139,6 +158,48 @@ def two_files(looks: Sequence[Look]) -> Iterator[Row]:
         if source is None or target is None:
             problem = "partner"
         yield Row(number, source or "", target or "", problem)
+
+
+def have_keys(looks: Sequence[Look]) -> bool:
+    """Whether the lines of two files begin with a key and a tab, as `GEN 1:1` of a verse.
+
+    Keys are short, each occurs once, and most of one file are in the other as well.
+    """
+    firsts = []
+    for look in looks:
+        lines = list(islice(lines_of(look), PEEK))
+        keys = [key_of_line(line)[0] for line in lines]
+        if not lines or sum(map(bool, keys)) < 0.95 * len(lines):
+            return False
+        firsts.append({key for key in keys if key})
+        if len(firsts[-1]) < 0.95 * len(lines):
+            return False
+    return len(firsts[0] & firsts[1]) > 0.8 * min(map(len, firsts))
+
+
+def key_of_line(line: str) -> tuple[str, str]:
+    """The key that a line begins with, '' for none, and its text."""
+    key, tab, text = line.partition("\t")
+    return (key.strip(), text) if tab and len(key) <= LONGEST_KEY else ("", line)
+
+
+def joined_by_key(looks: Sequence[Look]) -> Iterator[Row]:
+    """The pairs of two files whose lines have keys, in the order of the source.
+
+    What is in one file alone has no partner; the others are right, however many are missing.
+    """
+    targets: dict[str, tuple[int, str]] = {}
+    for number, line in enumerate(lines_of(looks[1]), start=1):
+        key, text = key_of_line(line)
+        targets.setdefault(key, (number, text))
+    for number, line in enumerate(lines_of(looks[0]), start=1):
+        key, text = key_of_line(line)
+        if key in targets:
+            yield Row(number, text, targets.pop(key)[1], "", "key")
+        else:
+            yield Row(number, line, "", "partner")
+    for number, text in targets.values():
+        yield Row(number, "", text, "partner")
 
 
 def one_file(split: Split, look: Look, languages: Sequence[str], columns: Sequence[str]) -> None:

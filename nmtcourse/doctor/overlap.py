@@ -9,6 +9,9 @@ import numpy as np
 from nmtcourse.doctor.kinds import EXAMPLES, Finding, Level
 from nmtcourse.doctor.survey import Survey, examples
 
+RECURS, RECURS_SHARE = 10, 0.002  # times, and share of the pairs, from which a side recurs
+TEMPLATES = 0.2  # the share of train that differs from other sources in numbers alone
+
 
 def judge_overlap(surveys: Mapping[str, Survey]) -> Iterator[Finding]:
     """Duplicates in train, sources of train in the other splits, exactly and loosely."""
@@ -29,6 +32,43 @@ def judge_overlap(surveys: Mapping[str, Survey]) -> Iterator[Finding]:
             yield finding_about(test, "shared", both)
 
 
+def judge_messages(surveys: Mapping[str, Survey]) -> Iterator[Finding]:
+    """Sides that a program wrote, and in train sources that differ in their numbers alone."""
+    known = {side: message_keys(surveys["train"], side) for side in ("source", "target")}
+    for survey in surveys.values():
+        rows = np.zeros(len(survey), bool)
+        for side, keys in known.items():
+            rows |= survey.kept & np.isin(survey.numbers[f"{side}_key"], keys)
+        survey.numbers["message"] = rows
+        if rows.any():
+            yield finding_about(survey, "message", rows)
+    train = surveys["train"]
+    templates = train.kept & repeated(train.numbers["template_key"])
+    templates &= ~repeated(train.numbers["source_key"])
+    if templates.sum() > TEMPLATES * train.kept.sum():
+        yield finding_about(train, "templates", templates)
+
+
+def message_keys(survey: Survey, side: str) -> list[int]:
+    """The keys of sides that recur beside many others, and are far shorter than these.
+
+    `nan` is beside forty sentences, `Danke.` beside a few that mean the same.
+    """
+    other = "target" if side == "source" else "source"
+    keys, words = survey.numbers[f"{side}_key"], survey.numbers[f"words_{other[0]}"]
+    usual = float(np.median(words[survey.kept]))
+    values, times = np.unique(keys[survey.kept], return_counts=True)
+    found = []
+    for key in values[times >= max(RECURS, RECURS_SHARE * len(survey))]:
+        rows = survey.kept & (keys == key)
+        beside = survey.numbers[f"{other}_key"][rows]
+        one_word = survey.numbers[f"words_{side[0]}"][rows].max() == 1
+        different = len(np.unique(beside)) > 0.8 * len(beside)
+        if one_word and different and np.median(words[rows]) >= max(3, 0.6 * usual):
+            found.append(int(key))
+    return found
+
+
 def leaks(train: Survey, held_out: Survey) -> Iterator[Finding]:
     """Sources of a held-out split that are in train too."""
     exact, loose = leaked(train, held_out)
@@ -41,6 +81,10 @@ def leaks(train: Survey, held_out: Survey) -> Iterator[Finding]:
         yield finding
     if loose.any():
         yield finding_about(held_out, "loose leak", loose)
+    known = np.unique(train.numbers["template_key"][train.kept])
+    alike = held_out.kept & np.isin(held_out.numbers["template_key"], known) & ~exact & ~loose
+    if alike.any():
+        yield finding_about(held_out, "number leak", alike)
 
 
 def leaked(train: Survey, held_out: Survey) -> tuple[np.ndarray, np.ndarray]:

@@ -12,9 +12,11 @@ from nmtcourse.doctor.survey import Survey, examples
 from nmtcourse.formats.languages import (
     CODES,
     UNSPACED,
+    fits,
     forms,
     function_words,
     is_tag,
+    language_of_country,
     likeliest,
     script_of,
     scripts_of,
@@ -40,12 +42,12 @@ def judge_tags(tags: tuple[str, str]) -> Iterator[Finding]:
         return
     for side, tag in zip(SIDES, tags, strict=True):
         if not is_tag(tag):
-            yield Finding(
-                "language",
-                "settings",
-                detail=f"{side}_language = {tag!r}",
-                todo="use a tag such as de, en, zh, pt-BR: tokenizers and scores depend on it",
-            )
+            todo = "use a tag such as de, en, zh, pt-BR: tokenizers and scores depend on it"
+            detail = f"{side}_language = {tag!r}"
+            if language := language_of_country(tag):
+                detail += f" is a country; its language is {language}"
+                todo = f"write {side}_language = {language!r}; --fix does"
+            yield Finding("language", "settings", detail=detail, todo=todo)
     if tags[0] == tags[1] and all(tags):
         yield Finding(
             "language",
@@ -134,7 +136,7 @@ def judge_scripts(survey: Survey, tags: tuple[str, str]) -> Iterator[Finding]:
                 "wrong",
             )
         elif len(survey.sample) >= 50 and tag and _unlike(survey, side, tag):
-            yield _other_language(survey, side, tag)
+            yield from _other_language(survey, side, tag)
         yield from _mixture(survey, side)
 
 
@@ -143,6 +145,9 @@ def _other_script(survey: Survey, side: int, tag: str, share: float) -> Finding:
     script = next(iter(survey.scripts(side)))
     better = f"{forms(tag)[2]}-{script}"
     usual = script in scripts_of(tag)
+    country = language_of_country(tag)  # kr is a tag (Kanuri), and a country
+    if country and not usual and fits(script, script_of(country)):
+        better = country
     return Finding(
         "script",
         survey.split.name,
@@ -153,19 +158,26 @@ def _other_script(survey: Survey, side: int, tag: str, share: float) -> Finding:
         f"({script_of(tag)}), most are in {script}",
         f"the tag {better} says so"
         if usual
+        else f"{tag} is a country; its language is {country}"
+        if better == country
         else f"give the right file; if it is {forms(tag)[2]} in {script}, the tag is {better}",
         "note" if usual and tag == forms(tag)[2] else "warning" if usual else None,
     )
 
 
-def _other_language(survey: Survey, side: int, tag: str) -> Finding:
-    """A side without frequent words of its language: a note, unless it is known what it is."""
+def _other_language(survey: Survey, side: int, tag: str) -> Iterator[Finding]:
+    """A side without frequent words of its language, where it is known what else it is.
+
+    Words that are in no list are no evidence: phrases and headlines have few frequent words.
+    """
     text = survey.side(side)
     better, share = likeliest(text, script_of(tag))
     words = any(len(word) > 1 and word.isalpha() for word in text.split())
     detail = f"the {SIDES[side]} hardly has a frequent word of {tag!r}"
     known = share > 2 * LANGUAGE
-    return Finding(
+    if words and not known:
+        return
+    yield Finding(
         "other language",
         survey.split.name,
         len(survey),
@@ -173,7 +185,6 @@ def _other_language(survey: Survey, side: int, tag: str) -> Finding:
         of(survey),
         f"{detail}, but {share:.0%} are of {better!r}" if known else detail,
         f"give the right file, or the tag {better}" if known else "",
-        None if known or not words else "note",
     )
 
 

@@ -9,6 +9,7 @@ import unicodedata
 from collections.abc import Callable, Set
 from functools import cache
 
+from nmtcourse.formats.languages import script_of_line
 from nmtlib.data.corpus import LONGEST_WORD, is_visible
 from nmtlib.data.tokenizers import without_marks
 from nmtlib.specials import SPECIALS, UNK
@@ -28,7 +29,7 @@ PLACEHOLDER = re.compile(
     r"(?<![\w%])%(?:(?:\d+\$)?[-+0#]*\d*(?:\.\d+)?(?:l{0,2}[diufxXcs]|@)|\(\w+\)[sd]|[1-9])"
     r"(?![\w$%])|\$?\{\{?\s*[\w.:-]*\s*\}?\}|<(?!(?:br|hr|img|wbr)\b)[A-Za-z][\w:-]*\b[^<>]*/>"
 )
-BREAK = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029]")
+BREAK = re.compile("[\x01-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029]")
 # Joiners are part of words in Persian and in scripts of India, and of emoji.
 JOINERS = "\u200c\u200d"
 UNSEEN = re.compile(
@@ -36,6 +37,18 @@ UNSEEN = re.compile(
     "\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
     f"|(?<=[\\u0000-\\u058f\\u1e00-\\u1fff\\u3000-\\u9fff])[{JOINERS}]"
     f"|^[{JOINERS}]+|[{JOINERS}]+$"
+)
+# Between words of these scripts U+200B is what a space is elsewhere.
+SEPARATED = ("Khmr", "Thai", "Laoo", "Mymr")
+SEPARATOR, KEPT = "\u200b", "\ue000"  # the second stands for the first while a text is mended
+# Letters as a PDF has them: one code for each form of an Arabic letter.
+FORMS = re.compile("[\ufb50-\ufbb1\ufbd3-\ufd3d\ufd50-\ufdef\ufe70-\ufefc]+")
+# Zawgyi, an old encoding of Burmese fonts, writes the vowel sign E before its consonant.
+ZAWGYI = re.compile("(?<![\u1000-\u102a\u1039\u103b-\u103f\u104e-\u1055\u105a-\u1084])\u1031")
+# A line that is one element, such as <url>…</url>, is no sentence, but for elements of text.
+ELEMENT = re.compile(r"<([A-Za-z][\w:-]*)\b[^<>]*>.*</\1\s*>|</?([A-Za-z][\w:-]*)\b[^<>]*>")
+OF_TEXT = frozenset(
+    "a b bdo cite code div em font g h1 h2 h3 i li p q s seg span strong td u x".split()
 )
 PASSES = 20  # each resolves one level of escapes
 DIGIT = re.compile(r"\d")
@@ -48,7 +61,7 @@ PIECES = re.compile("[^\\s@]@@(?:\\s|$)|(?:^|\\s)▁|￭|(?:^|\\s)##\\w")
 # The same of other text.
 ODD = re.compile(
     "[\x00-\x08\x0a-\x1f&<@#{\x7f-\x9f\xad\u0300-\u036f\u061c\u180e\u200b-\u200f"
-    "\u2028-\u202e\u2060-\u206f\u2581\ufb00-\ufb06\ufdd0-\uff00\uff10-\uff19"
+    "\u1031\u2028-\u202e\u2060-\u206f\u2581\ufb00-\ufb06\ufb50-\ufdcf\ufdd0-\uff00\uff10-\uff19"
     "\uff21-\uff3a\uff41-\uff5a\uffe0-\U0010ffff]"
     "|[\xa0-\u024f\u2010-\u203a\u20ac\u2122\u02c6\u02dc]{2}"
 )
@@ -96,12 +109,30 @@ def _reserved(text: str) -> bool:
 
 
 def _unseen(text: str) -> bool:
-    return bool(UNSEEN.search(text.replace("\ufeff", "")))
+    return bool(UNSEEN.search(protected(text).replace("\ufeff", "")))
+
+
+def protected(text: str) -> str:
+    """A text whose separators of words are kept: `KEPT` for `SEPARATOR` in scripts that use it."""
+    if SEPARATOR in text and script_of_line(text) in SEPARATED:
+        return text.replace(SEPARATOR, KEPT)
+    return text
+
+
+def is_one_element(text: str) -> bool:
+    """Whether a line is one element of markup, or one tag, that is not made for text."""
+    element = ELEMENT.fullmatch(text.strip())
+    if not element:
+        return False
+    return str(element[1] or element[2]).lower() not in OF_TEXT
 
 
 TESTS: dict[str, Callable[[str], object]] = {
     "word": _long_word,
     "reserved": _reserved,
+    "nul": lambda text: "\0" in text,
+    "presentation": FORMS.search,
+    "zawgyi": ZAWGYI.search,
     "damaged": lambda text: "\ufffd" in text,
     "mojibake": _misread,
     "entities": _entity,
@@ -147,8 +178,10 @@ def mended_once(text: str) -> str:
     if ESCAPE.search(text):  # two of them may be the halves of one character
         text = ESCAPE.sub(lambda escape: chr(int(escape[1], 16)), text)
         text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    text = FORMS.sub(lambda forms: unicodedata.normalize("NFKC", forms[0]), text.replace("\0", ""))
     text = SPACE.sub(" ", BREAK.sub(" ", TAG.sub(" ", text)))
-    text = without_marks(UNSEEN.sub("", text)).replace("▁", "_")
+    text = UNSEEN.sub("", protected(text)).replace(KEPT, SEPARATOR)
+    text = without_marks(text).replace("▁", "_")
     return " ".join(unicodedata.normalize("NFC", text).split())
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 from xml.etree import ElementTree
 
-from nmtcourse.formats.languages import forms
+from nmtcourse.formats.languages import forms, language_named
 from nmtlib.files import decoded_lines
 
 HEAD = 65_536  # bytes that tell what a file is
@@ -303,9 +303,12 @@ def by_name(keys: tuple[str, ...], languages: tuple[str, ...]) -> tuple[str, str
 
 
 def forms_or_name(tag: str) -> tuple[str, str, str]:
-    """The forms of a tag, or what it is in lower case."""
-    parts = forms(tag.strip())
-    return parts if all(parts) else (tag.strip().lower(),) * 3
+    """The forms of a tag, or of the language that it names, or what it is in lower case."""
+    for text in (tag.strip(), language_named(tag)):
+        parts = forms(text)
+        if all(parts):
+            return parts
+    return (tag.strip().lower(),) * 3
 
 
 def side_of(name: str) -> str:

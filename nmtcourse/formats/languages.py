@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import runpy
 import unicodedata
 from collections import Counter
@@ -19,6 +20,24 @@ SCRIPTS = dict(
     "TIBETAN:Tibt MYANMAR:Mymr GEORGIAN:Geor HANGUL:Hang ETHIOPIC:Ethi CHEROKEE:Cher KHMER:Khmr "
     "MONGOLIAN:Mong TIFINAGH:Tfng HIRAGANA:Kana KATAKANA:Kana CJK:Hani ADLAM:Adlm".split()
 )
+# The languages that tables of text are mostly in, by their names.
+NAMES = {
+    name: tag
+    for tag, names in (
+        entry.split(":")
+        for entry in "ar:arabic,العربية bg:bulgarian,български ca:catalan,català cs:czech,čeština "
+        "da:danish,dansk de:german,deutsch el:greek,ελληνικά en:english es:spanish,español "
+        "en:英文,英语 et:estonian,eesti eu:basque,euskara fa:persian,farsi,فارسی fi:finnish,suomi "
+        "fr:french,français he:hebrew,עברית hi:hindi,हिन्दी hr:croatian,hrvatski "
+        "hu:hungarian,magyar id:indonesian it:italian,italiano ja:japanese,日本語 ko:korean,한국어 "
+        "lt:lithuanian,lietuvių lv:latvian,latviešu nl:dutch,nederlands no:norwegian,norsk "
+        "pl:polish,polski pt:portuguese,português ro:romanian,română ru:russian,русский "
+        "sk:slovak,slovenčina sl:slovenian,slovenščina sr:serbian,српски sv:swedish,svenska "
+        "th:thai,ไทย tr:turkish,türkçe uk:ukrainian,українська ur:urdu,اردو vi:vietnamese "
+        "zh:chinese,mandarin,中文,汉语,漢語".split()
+    )
+    for name in names.split(",")
+}
 UNSPACED = ("Hans", "Hant", "Hani", "Jpan", "Kana", "Thai", "Khmr", "Laoo", "Mymr", "Tibt")
 # What a line in the script of a tag may look like: a line of Japanese may have no kana.
 CHINESE = frozenset({"Hans", "Hant", "Hani"})
@@ -36,6 +55,34 @@ def is_tag(tag: str) -> bool:
     import langcodes
 
     return bool(tag) and langcodes.tag_is_valid(tag.replace("_", "-"))
+
+
+@cache
+def language_named(name: str) -> str:
+    """The tag of a language whose name a text holds, in English or in the language; '' for none.
+
+    >>> language_named("Chinese (translation)"), language_named("Deutsch"), language_named("No.")
+    ('zh', 'de', '')
+    """
+    for word in re.findall(r"[^\W\d_]+", name.lower()):
+        if word in NAMES:
+            return NAMES[word]
+    return ""
+
+
+@cache
+def language_of_country(code: str) -> str:
+    """The usual language of a country that is taken for a language: zh of cn; '' for none.
+
+    >>> language_of_country("jp"), language_of_country("ua"), language_of_country("xx")
+    ('ja', 'uk', '')
+    """
+    import langcodes
+
+    if len(code) != 2 or not code.isascii() or not code.isalpha():
+        return ""
+    language = langcodes.Language.get(f"und-{code.upper()}").maximize().language or ""
+    return "" if language in ("und", "en", "") or code.lower() == language else language
 
 
 @cache

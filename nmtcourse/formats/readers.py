@@ -66,8 +66,10 @@ def choose(
     cells = [entry.cells for entry in entries if entry.cells]
     keys = list(dict.fromkeys(key for row in cells for key in row))
     if columns:
-        known = {key.lower(): key for key in keys}
-        chosen = [known.get(name.lower(), "") for name in columns]
+        # A name may also be the text of a cell in the first row, which was not taken for a header.
+        known = {text.strip().lower(): key for key, text in cells[0].items()} if cells else {}
+        known |= {key.lower(): key for key in keys}
+        chosen = [known.get(name.strip().lower(), "") for name in columns]
         if not all(chosen) or chosen[0] == chosen[1]:
             raise ValueError(f"--columns {' '.join(columns)}: expected two of {', '.join(keys)}")
         return Choice((chosen[0], chosen[1]), True, keys)
@@ -116,8 +118,13 @@ def rows(
             return
         if entry is None:
             return
-        number = entry.number
         names = choice.names
+        cells = [entry.cells.get(name, "").strip().lower() for name in names or ()]
+        if columns and not number and cells == [name.strip().lower() for name in columns]:
+            number = entry.number
+            yield Row(number, entry.raw or " | ".join(cells), "", "header")
+            continue
+        number = entry.number
         if entry.cells and not (names and names[0] in entry.cells and names[1] in entry.cells):
             names = None if columns else by_name(tuple(entry.cells), tuple(languages))
         if not entry.cells:

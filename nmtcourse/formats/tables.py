@@ -13,7 +13,9 @@ from itertools import islice, zip_longest
 from typing import Any
 
 from nmtcourse.formats.entries import PEEK, Entry, Place, by_name, flat, words
+from nmtcourse.formats.languages import language_named
 
+ENDS = ".!?。！？"
 RULE = re.compile(r"[\s|:-]+")
 
 
@@ -26,7 +28,9 @@ def table_entries(origin: Place, *, quotes: bool) -> Iterator[Entry]:
     some = list(islice(origin.lines(), PEEK))
     declared = re.match(r'"?sep=(.)"?\s*$', some[0]) if some else None  # as Excel writes it
     skip = int(bool(declared))
-    separator = declared[1] if declared else separator_of(some, quotes)
+    while skip < len(some) and is_comment(some[skip], some):
+        skip += 1
+    separator = declared[1] if declared else separator_of(some[skip:], quotes)
     cells_of = partial(alone, separator=separator, quotes=quotes)
     start = [cells_of(line) for line in some[skip:]]
     usual = usual_width(start)[0]
@@ -48,6 +52,11 @@ def table_entries(origin: Place, *, quotes: bool) -> Iterator[Entry]:
             yield Entry(number + skip, flat(dict(texts)), remark, raw)
         else:
             yield Entry(number + skip, dict(zip(names, cells, strict=True)), remark, raw)
+
+
+def is_comment(line: str, some: Sequence[str]) -> bool:
+    """Whether a line above a table is about it: it begins with #, as hardly any other does."""
+    return line.startswith("#") and sum(other.startswith("#") for other in some) < 0.1 * len(some)
 
 
 def parsed(cell: str) -> Any:
@@ -119,19 +128,33 @@ def split_rows(
         taken.clear()
 
 
+def word_count(text: str) -> int:
+    """How many words a cell has."""
+    return len(words(text))
+
+
+def names_of_languages(names: Sequence[str]) -> int:
+    """How many cells name a language, in English or in that language: `Chinese (translation)`."""
+    return sum(bool(language_named(name)) for name in names)
+
+
 def header_of(some: Sequence[Sequence[str]], languages: Sequence[str]) -> list[str]:
     """The names of the columns if the first of some rows holds them, otherwise none.
 
     It does where it names the two languages or sides, where it has a word above a column of
-    numbers, or where its words hardly occur below, which is true of hardly any other row.
+    numbers, or where its words hardly occur below, which is true of hardly any other row.  A name
+    may end in a full stop (`No.`), so it is compared with what is below it: text that ends like
+    text has no such names above.
     """
     names = [cell.strip().strip("\ufeff\"'") for cell in some[0]] if some else []
-    sentence = any(name[-1:] in ".!?。！？" or len(words(name)) > 4 for name in names if name)
     filled = [name for name in names if name]
-    if len(set(filled)) < len(filled) or sentence or not filled:
+    if len(set(filled)) < len(filled) or not filled or max(map(word_count, filled)) > 4:
         return []
-    if by_name(tuple(names), tuple(languages)):
+    if by_name(tuple(names), tuple(languages)) or names_of_languages(names) > 1:
         return names
+    stopped = [name[-1:] in ENDS for name in filled]
+    if all(stopped) or (any(stopped) and max(map(word_count, filled)) > 2):
+        return []
     rows = [frozenset(words(" ".join(row))) for row in some]
     counts = Counter(word for row in rows for word in row)
     rare = 1 + 0.01 * len(rows)

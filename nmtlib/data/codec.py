@@ -13,12 +13,14 @@ from typing import get_args
 from nmtlib.data.batching import Example, fits, make_example
 from nmtlib.data.corpus import Corpus, Pair
 from nmtlib.data.tokenizers import (
+    DOTTED,
     JOIN_MARK,
     BPETokenizer,
     SpacyTokenizer,
     SubwordMarkTokenizer,
     Tokenizer,
     WhitespaceTokenizer,
+    lower,
     without_marks,
 )
 from nmtlib.errors import require_one_of, shown
@@ -177,11 +179,21 @@ def build_codecs(
     kinds = kind, target_kind or kind
     _check_kinds(corpus, kinds, joint)
     texts = [p.source for p in corpus.train], [p.target for p in corpus.train]
+    languages = corpus.source_language, corpus.target_language
+    dotted = [lowercase and kinds[side] == "bpe" and languages[side] in DOTTED for side in (0, 1)]
+    for side in (0, 1):
+        if dotted[side]:  # pieces are learned from the letters that they will be
+            texts[side][:] = [lower(text, languages[side]) for text in texts[side]]
     tokenizer = partial(_tokenizer, corpus, size=size, lowercase=lowercase)
     if joint and kind == "bpe":
         tokenizers = [tokenizer(0, kind, texts[0] + texts[1])] * 2
     else:
         tokenizers = [tokenizer(side, kinds[side], texts[side]) for side in (0, 1)]
+
+    tokenizers = [
+        each.for_dotted() if dotted[side] and isinstance(each, BPETokenizer) else each
+        for side, each in enumerate(tokenizers)
+    ]
 
     def vocab(*sides: int) -> Vocab:
         first = tokenizers[sides[0]]

@@ -31,7 +31,21 @@ from nmtlib.errors import UNSAFE
 from nmtlib.specials import SPECIALS, UNK
 
 SPACE_MARK = "▁"  # U+2581
+DOTTED = ("tr", "az")  # languages with two letters, I ı and İ i: each has its own small letter
+SMALL_I = {"İ": "i", "I": "ı"}
 ENCODED_AT_ONCE = 10_000  # sentences; what the library returns is far larger than the tokens
+
+
+def lower(text: str, language: str) -> str:
+    """A text in small letters as its language writes them.
+
+    >>> lower("Işık İyi", "tr"), lower("I", "en")
+    ('ışık iyi', 'i')
+    """
+    if language in DOTTED:
+        for capital, small in SMALL_I.items():
+            text = text.replace(capital, small)
+    return text.lower()
 
 
 class Tokenizer(ABC):
@@ -194,6 +208,17 @@ class BPETokenizer(Tokenizer):
             block = [_one_space(text) for text in texts[first : first + ENCODED_AT_ONCE]]
             tokens += [encoding.tokens for encoding in self._tokenizer.encode_batch(block)]
         return tokens
+
+    def for_dotted(self) -> BPETokenizer:
+        """The same for a language of `DOTTED`: I and İ become small before all else does."""
+        model = json.loads(self.model)
+        steps = model["normalizer"]["normalizers"]
+        replacing = [
+            {"type": "Replace", "pattern": {"String": capital}, "content": small}
+            for capital, small in SMALL_I.items()
+        ]
+        model["normalizer"]["normalizers"] = [steps[0], *replacing, *steps[1:]]
+        return BPETokenizer(json.dumps(model, ensure_ascii=False))
 
     def merges(self) -> list[tuple[str, str]]:
         """The pairs of subwords that `encode` joins, in the order in which they were learnt."""

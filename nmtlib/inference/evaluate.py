@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 from unicodedata import normalize
@@ -12,7 +12,7 @@ from unicodedata import normalize
 from nmtlib.data.batching import fits
 from nmtlib.data.corpora import load_corpus
 from nmtlib.data.corpus import Corpus, Pair
-from nmtlib.data.tokenizers import WhitespaceTokenizer, without_marks
+from nmtlib.data.tokenizers import DOTTED, WhitespaceTokenizer, lower, without_marks
 from nmtlib.files import write_atomically
 from nmtlib.inference.metrics import BleuTokenize, bleu_nltk, bleu_sacre, chrf
 from nmtlib.inference.translator import Translator
@@ -115,6 +115,8 @@ def evaluate(
     hypotheses = translator.translate(sources, beam=how.beam, length_penalty=how.length_penalty)
     seconds = time.perf_counter() - started
     more, cut = dict(translator.notes), translator.settings.tokenizer
+    if cut.lowercase and corpus.target_language in DOTTED:  # sacreBLEU knows one i only
+        pairs = [replace(p, target=lower(p.target, corpus.target_language)) for p in pairs]
     for scorer in scorers:
         more |= scorer(hypotheses, [pair.target for pair in pairs])
     evaluation = Evaluation(

@@ -57,7 +57,7 @@ COLUMNS = {
     "a header of tags": ("x.tsv", [("de", "en"), *PAIRS], "\t"),
     "a table": (
         "x.csv",
-        [("id", "English", "German"), *((i, b, a) for i, (a, b) in NUMBERED)],
+        [("id", "left", "right"), *((i, b, a) for i, (a, b) in NUMBERED)],
         ",",
     ),
 }

@@ -182,7 +182,7 @@ def test_splits_as_keys_become_the_files_of_the_copy(tmp_path):
 
 
 HEADERS = {
-    "languages": (",", "English words,German words\n"),
+    "languages": (",", "German words,English words\n"),
     "a declared separator": (";", "sep=;\nde;en\n"),
     "a declared separator in quotes": ("|", '"sep=|"\nDeutsch|Englisch\n'),
 }
