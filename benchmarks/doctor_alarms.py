@@ -7,7 +7,7 @@ alarm is false.  Writes benchmarks/results/doctor-alarms.json; exit
 status 1 where there is an alarm.
 
     python benchmarks/doctor_alarms.py                  # all that NMTLIB_DATA has
-    python benchmarks/doctor_alarms.py toy-de-en        # some of them; nothing is written
+    python benchmarks/doctor_alarms.py toy-de-en        # some of them
 """
 
 from __future__ import annotations
@@ -22,9 +22,11 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from shared import write_result
+
 from nmtcourse.doctor.diagnosis import Diagnosis, diagnose
 from nmtcourse.doctor.opening import of_pairs
-from nmtcourse.provenance import command_line, describe_machine
+from nmtcourse.provenance import describe_machine
 from nmtlib.data.corpora import cache_folder, load_corpus
 from nmtlib.data.corpus import Pair, read_pairs
 
@@ -113,9 +115,20 @@ def look_at(pairs: Sequence[Pair], order: Order, tags: tuple[str, str]) -> list[
     return [*alarms_of(alone), *(f"cut: {alarm}" for alarm in parted)]
 
 
+def keep(row: dict[str, Any]) -> None:
+    """Put the row of a corpus among the others of the record, in the order of `corpora`."""
+    found = json.loads(RESULT.read_text("utf-8"))["rows"] if RESULT.is_file() else []
+    rows = {old["corpus"]: old for old in found} | {row["corpus"]: row}
+    order = [name for name, _, _ in corpora()]
+    ordered = [rows[name] for name in order if name in rows]
+    command = "python benchmarks/doctor_alarms.py"
+    result = {"command": command, "rows": ordered, "machine": describe_machine()}
+    write_result(RESULT, result)
+
+
 def main() -> int:
-    """Look at every corpus in every order, and write the table."""
-    chosen, rows, total = sys.argv[1:], [], 0
+    """Look at every corpus in every order, and write each row when it is done."""
+    chosen, total = sys.argv[1:], 0
     for name, tags, pairs in corpora():
         if chosen and name not in chosen:
             continue
@@ -129,10 +142,7 @@ def main() -> int:
         print(f"{name}: {count} alarms in {len(ORDERS)} orders, {seconds} s", flush=True)
         total += count
         row = {"corpus": name, "pairs": len(pairs), "alarms": count, "orders": len(ORDERS)}
-        rows.append(row | {"by_order": {order: len(a) for order, a in alarms.items()}})
-    if not chosen:
-        result = {"command": command_line(), "rows": rows, "machine": describe_machine()}
-        RESULT.write_text(json.dumps(result, indent=2) + "\n", "utf-8")
+        keep(row | {"by_order": {order: len(a) for order, a in alarms.items()}})
     return int(total > 0)
 
 

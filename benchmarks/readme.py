@@ -389,7 +389,11 @@ PAGES = {  # the blocks of each page, and what makes them
     "docs/core.md": {"tree": lambda: tree(ENGLISH["rooms"])},
     "docs/results.md": {"all-results": all_results, "seeds": several_seeds},
     "docs/commands.md": {"make-train": lambda: printed("make-train.txt")},
-    "docs/own_text.md": {"doctor": lambda: block("doctor")},
+    "docs/own_text.md": {
+        "doctor": lambda: block("doctor"),
+        "own-sizes": lambda: block("own-sizes"),
+        "doctor-alarms": lambda: block("doctor-alarms"),
+    },
     "docs/explorer.md": {"pages": lambda: block("explorer")},
     "docs/speed.md": {"speed": speed, "decode": decode, "gpu": lambda: block("gpu")},
     "docs/checks.md": {"check": lambda: printed("check-student-model.txt"), "mutation": mutation},

@@ -122,6 +122,7 @@ def plan_for(
     # Twice the longest of 200 sentences, so that new ones fit too; each must fit into a batch.
     longest = sorted(lengths)[int(0.995 * (len(lengths) - 1))]
     max_length = min(max(64 * math.ceil(longest / 32), 128), 512)
+    max_length = min(max_length, max_tokens - 1) if max_tokens else max_length
     max_tokens = max_tokens or max(budget, 2 * max_length)
     updates = max(1, round(1.1 * tokens * epochs / max_tokens))  # a tenth is padding
     dropout = 0.3 if count < 8_000 else 0.1 if large else 0.2
@@ -233,7 +234,8 @@ def forecast(settings: Settings, codecs: Sequence[Codec], pairs: Sequence[Pair])
         line += f", about {max(1, round(minutes))} min on this machine"
     if bleu := expected_bleu(len(pairs)):
         low, high = bleu
-        line += f"; {len(pairs):,} pairs of other texts gave BLEU {low:.0f} to {high:.0f}"
+        scores = f"{low:.0f} to {high:.0f}" if round(low) < round(high) else f"about {low:.0f}"
+        line += f"; so many pairs of other texts gave BLEU {scores} (docs/own_text.md)"
     lines = [line]
     if training.schedule != "constant" and 2 * training.warmup >= updates:
         lines.append(
@@ -255,13 +257,13 @@ def seconds_a_batch(settings: Settings, length: float) -> float:
     source, target = (torch.randint(4, max(5, size), (rows, width)) for size in sizes)
     batch = Batch(source, target)
     times = []
-    for _ in range(3):  # the first is slower, and the fastest is least disturbed by other work
+    for _ in range(4):  # the first is slower; the median is as much disturbed as training will be
         began = time.perf_counter()
         loss, _ = smoothed_loss(model, batch, training)
         loss.backward()
         times.append(time.perf_counter() - began)
     passes = 2 if settings.recipe.get("r_drop") else 1
-    return min(times) * passes * 1.1  # a tenth for the optimizer and for validation
+    return sorted(times[1:])[1] * passes * 1.1  # a tenth for the optimizer and for validation
 
 
 @cache
