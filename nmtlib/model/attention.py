@@ -99,20 +99,41 @@ class MultiHeadAttention(nn.Module):
         self.weight_hooks: list[Callable[[Tensor], None]] = []
 
     def forward(self, query: Tensor, key: Tensor, value: Tensor, mask: Mask = None) -> Tensor:
-        return self.attend(query, *self.project(key, value), mask)  # (B, T, D)
+        # Only a sentence that attends to itself has queries and keys at common positions.
+        start = 0 if key is query else None
+        return self.attend(query, *self.project(key, value), mask, start)  # (B, T, D)
 
     def project(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
         """The keys and values of all heads, (B, H, S, d_k) each: what a decoder caches."""
         return self.split(self.key(key)), self.split(self.value(value))
 
-    def attend(self, query: Tensor, keys: Tensor, values: Tensor, mask: Mask = None) -> Tensor:
+    def attend(
+        self,
+        query: Tensor,
+        keys: Tensor,
+        values: Tensor,
+        mask: Mask = None,
+        start: int | None = None,
+    ) -> Tensor:
         """Attend from query (B, T, D) to projected keys and values (B, H, S, d_k) -> (B, T, D)."""
         queries = self.split(self.query(query))  # (B, H, T, d_k)
-        heads = self.weighted_values(queries, keys, values, mask)  # (B, H, T, d_k)
+        heads = self.weighted_values(queries, keys, values, mask, start)  # (B, H, T, d_k)
         return self.output(heads.transpose(1, 2).flatten(2))  # (B, T, D)
 
-    def weighted_values(self, query: Tensor, keys: Tensor, values: Tensor, mask: Mask) -> Tensor:
-        """The output of all heads, (B, H, T, d_k); weights are computed only for hooks."""
+    def weighted_values(
+        self,
+        query: Tensor,
+        keys: Tensor,
+        values: Tensor,
+        mask: Mask,
+        start: int | None = None,
+    ) -> Tensor:
+        """The output of all heads, (B, H, T, d_k); weights are computed only for hooks.
+
+        `start` is the position of the first query among the keys, for subclasses that use it: 0
+        where a sentence attends to itself, the number of tokens before where decoding adds one, and
+        None for the memory, whose positions are those of another sentence.
+        """
         dropout_p, need_weights = self.dropout if self.training else 0.0, bool(self.weight_hooks)
         output = scaled_dot_product_attention(
             query, keys, values, mask, dropout_p=dropout_p, return_weights=need_weights

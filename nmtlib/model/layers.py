@@ -115,8 +115,8 @@ class DecoderLayer(nn.Module):
 
     def attend_to_past(self, x: Tensor, cache: LayerCache) -> Tensor:
         """Self-attention of the newest position to itself and all before."""
-        past = cache.append(*self.self_attention.project(x, x))  # (N, H, t, d_k) each
-        return self.self_attention.attend(x, *past)  # (N, 1, D)
+        keys, values = cache.append(*self.self_attention.project(x, x))  # (N, H, t, d_k) each
+        return self.self_attention.attend(x, keys, values, start=keys.size(2) - 1)  # (N, 1, D)
 
     def attend_to_memory(self, x: Tensor, cache: LayerCache, memory_mask: Mask) -> Tensor:
         """Cross-attention: the N/B hypotheses of a sentence are N/B queries to its one memory."""

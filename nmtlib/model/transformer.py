@@ -25,7 +25,8 @@ class Transformer(nn.Module):
     """Source ids (B, S) and target ids (B, T) -> logits (B, T, V) for the token after each.
 
     `attention` is the class of every attention, `MultiHeadAttention` or a subclass: override
-    `weighted_values` for other weights, and training, decoding and `record_attention` follow.
+    `weighted_values` for other weights, and training, decoding and `record_attention` follow; what
+    depends on positions takes them from its argument `start`.
     """
 
     def __init__(self, config: TransformerConfig, attention: AttentionClass = MultiHeadAttention):

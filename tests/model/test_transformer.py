@@ -236,8 +236,8 @@ def test_each_layer_runs_again_in_backward_only_where_asked_and_only_while_train
 class Uniform(MultiHeadAttention):
     """Attends to all allowed keys alike."""
 
-    def weighted_values(self, query, keys, values, mask):
-        return super().weighted_values(torch.zeros_like(query), keys, values, mask)
+    def weighted_values(self, query, keys, values, mask, start):
+        return super().weighted_values(torch.zeros_like(query), keys, values, mask, start)
 
 
 @pytest.mark.parametrize("norm", ["pre", "post"])
