@@ -24,7 +24,7 @@ from nmtlib.data.tokenizers import BPETokenizer, SpacyTokenizer, WhitespaceToken
 from nmtlib.inference.translator import Translator
 from nmtlib.model.transformer import Transformer
 from nmtlib.run import Run
-from nmtlib.specials import SPECIALS, UNK
+from nmtlib.specials import SPECIALS
 
 WEB = Path(__file__).with_name("web")
 EXAMPLES = 200  # sentences of a bundled corpus that ride along
@@ -130,20 +130,9 @@ def pack_codec(codec: Codec, sentences: Sequence[str]) -> dict[str, Any]:
 
 
 def pack_bpe(tokenizer: BPETokenizer) -> dict[str, Any]:
-    """The merges, in order; the rest is what `BPETokenizer.train` always makes, and is checked."""
-    data = json.loads(tokenizer.model)
-    normalizers = [step["type"] for step in data["normalizer"]["normalizers"]]
-    cutters = [step["type"] for step in data["pre_tokenizer"]["pretokenizers"]]
-    own = normalizers in (["NFC"], ["NFC", "Lowercase"]) and cutters == ["Metaspace", "Split"]
-    options = ("dropout", "continuing_subword_prefix", "end_of_word_suffix")
-    plain = not any(data["model"].get(option) for option in (*options, "fuse_unk"))
-    if not (own and plain and data["model"]["unk_token"] == SPECIALS[UNK]):
-        raise ValueError(
-            "this byte-pair tokenizer was not trained by nmtlib, and a page cannot imitate it; "
-            "train one with tokenizer.kind = 'bpe'"
-        )
+    """The merges, in order; the rest is what `BPETokenizer.train` always makes."""
     merges = [" ".join(pair) for pair in tokenizer.merges()]
-    return {"kind": "bpe", "lowercase": "Lowercase" in normalizers, "merges": merges}
+    return {"kind": "bpe", "lowercase": tokenizer.lowercase, "merges": merges}
 
 
 def toy_corpus(translator: Translator) -> str:

@@ -140,7 +140,9 @@ class BPETokenizer(Tokenizer):
     """Byte-pair encoding (Sennrich et al. 2016): from characters, replay the most frequent merges.
 
     Punctuation and symbols are tokens of their own, so that "dog." and "dog," share "▁dog".
-    `model` is the JSON text of a tokenizer of the `tokenizers` library; `train` makes one.
+    `model` is the JSON text of a tokenizer of the `tokenizers` library that `train` made.  It is
+    never handed to the library, which would run whatever rules a stranger has written into it:
+    vocabulary and merges are taken out, and the rest must be what `train` writes.
     """
 
     kind = "bpe"
@@ -149,9 +151,15 @@ class BPETokenizer(Tokenizer):
 
     def __post_init__(self) -> None:
         try:
-            object.__setattr__(self, "_tokenizer", tokenizers.Tokenizer.from_str(self.model))
-        except Exception as error:  # the library raises nothing narrower
+            rebuilt = _rebuilt_bpe(json.loads(self.model))
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise ValueError(f"model is not the JSON text of a BPE tokenizer: {error}") from None
+        object.__setattr__(self, "_tokenizer", rebuilt)
+
+    @property
+    def lowercase(self) -> bool:
+        """Whether a text is read in lower case."""
+        return len(self._tokenizer.normalizer) == 2
 
     @classmethod
     def train(
@@ -229,9 +237,50 @@ class BPETokenizer(Tokenizer):
         return _join_marked(tokens)
 
 
-def _empty_bpe(lowercase: bool) -> tokenizers.Tokenizer:
-    """The library's tokenizer before training, which normalises a text and splits it into words."""
-    tokenizer = tokenizers.Tokenizer(models.BPE(unk_token=SPECIALS[UNK]))
+def _rebuilt_bpe(description: dict[str, Any]) -> tokenizers.Tokenizer:
+    """A tokenizer of the vocabulary and the merges of a description.
+
+    Raises ValueError where these make none, or where the rest is not what `train` writes: with
+    other rules the same text would give other tokens.
+    """
+    vocab, merges = description["model"]["vocab"], description["model"]["merges"]
+    if [*vocab][: len(SPECIALS)] != list(SPECIALS) or [*vocab.values()] != [*range(len(vocab))]:
+        raise ValueError("the vocabulary is not numbered from 0 with the specials first")
+    pairs = [(str(left), str(right)) for left, right in merges]
+    for left, right in pairs:  # the library would panic
+        if not {left, right, left + right} <= vocab.keys():
+            raise ValueError(f"a merge joins {left!r} and {right!r}, which the vocabulary lacks")
+    steps = (description.get("normalizer") or {}).get("normalizers", [])
+    tokenizer = _empty_bpe({"type": "Lowercase"} in steps, vocab, pairs)
+    own = json.loads(tokenizer.to_str())
+    for part in own.keys() | description.keys():
+        if part != "version" and _without_lists(description, part) != _without_lists(own, part):
+            raise ValueError(
+                f"this byte-pair tokenizer was not trained by nmtlib (its {part} is another one); "
+                "train one with tokenizer.kind = 'bpe'"
+            )
+    return tokenizer
+
+
+def _without_lists(description: dict[str, Any], part: str) -> Any:
+    """A part of a description, of the model without vocabulary, merges and unused options."""
+    if part != "model":
+        return description.get(part)
+    model = description["model"]
+    return {key: model[key] for key in model if model[key] and key not in ("vocab", "merges")}
+
+
+def _empty_bpe(
+    lowercase: bool,
+    vocab: dict[str, int] | None = None,
+    merges: list[tuple[str, str]] | None = None,
+) -> tokenizers.Tokenizer:
+    """The library's tokenizer, which normalises a text and splits it into words.
+
+    Without vocabulary and merges it can be trained.
+    """
+    learnt = {} if vocab is None else {"vocab": vocab, "merges": merges}
+    tokenizer = tokenizers.Tokenizer(models.BPE(unk_token=SPECIALS[UNK], **learnt))
     steps = [normalizers.NFC(), normalizers.Lowercase()] if lowercase else [normalizers.NFC()]
     tokenizer.normalizer = normalizers.Sequence(steps)
     # "▁(" is one token, like all after a space.  Unicode counts "▁" as a symbol, hence (?!▁).

@@ -279,3 +279,65 @@ def test_the_marked_corpus_stays_token_for_token():
             if "@@" in source or set(source.split()) <= set(vocabulary):
                 assert english.encode(source) == source.split()
             assert english.decode(english.encode(source)) == source.strip().replace("@@ ", "")
+
+
+# Rules that a stranger may write into source.json; given to the library they hang or panic.
+HOSTILE = {
+    "a split that backtracks": {
+        "pre_tokenizer": {
+            "type": "Split",
+            "pattern": {"Regex": "(x+x+)+y"},
+            "behavior": "Isolated",
+            "invert": False,
+        }
+    },
+    "a replacement that backtracks": {
+        "normalizer": {"type": "Replace", "pattern": {"Regex": "(x+x+)+y"}, "content": "x"}
+    },
+    "a table that is none": {"normalizer": {"type": "Precompiled", "precompiled_charsmap": "AAAA"}},
+    "a text that grows": {
+        "normalizer": {
+            "type": "Sequence",
+            "normalizers": [
+                {"type": "Replace", "pattern": {"String": "e"}, "content": "e" * 1000}
+                for _ in range(3)
+            ],
+        }
+    },
+    "no normalizer": {"normalizer": None},
+    "added tokens": {"added_tokens": [{"id": 4, "content": "dog", "special": True}]},
+    "a decoder": {"decoder": {"type": "Fuse"}},
+    "a part of the future": {"rules": ["any"]},
+    "no model": {"model": None},
+    "a model of another kind": {"model": {"type": "Unigram", "vocab": [["a", 0.0]]}},
+}
+OPTIONS = {
+    "dropout": 0.5,
+    "end_of_word_suffix": "</w>",
+    "unk_token": "a",
+    "ignore_merges": True,
+    "byte_fallback": True,
+    "vocab": {"a": 0},
+    "merges": [["a", "nowhere"]],
+}
+
+
+@pytest.mark.parametrize("name", [*HOSTILE, *OPTIONS])
+def test_a_strangers_bpe_is_rebuilt_or_refused_and_never_interpreted(name):
+    trained = BPETokenizer.train(["a dog . a dog ?", "dogs , dogs"], 60)
+    description = json.loads(trained.model)
+    assert BPETokenizer(trained.model).encode("a dog !") == trained.encode("a dog !")
+    if name in HOSTILE:
+        description |= HOSTILE[name]
+    else:
+        description["model"][name] = OPTIONS[name]
+    with pytest.raises(ValueError, match="BPE tokenizer"):
+        BPETokenizer(json.dumps(description))
+
+
+def test_a_rebuilt_bpe_is_the_one_that_was_trained():
+    for lowercase in (False, True):
+        trained = BPETokenizer.train(["Ein Hund läuft . (Ja!)", "ein Hund , e\u0301"] * 2, 90)
+        text = "Ein (Hund) läuft, e\u0301 \U0001f415!"
+        interpreted = library.Tokenizer.from_str(trained.model)
+        assert interpreted.encode(text).tokens == trained.encode(text), lowercase
