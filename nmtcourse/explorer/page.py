@@ -13,7 +13,7 @@ from nmtcourse.outputs import PAGE
 from nmtlib.errors import require
 from nmtlib.files import stamp, write_output
 from nmtlib.run import Run, find_run
-from nmtlib.training.checkpoint import read_checkpoint
+from nmtlib.training.checkpoint import read_weights
 
 BYTES_A_WEIGHT = 2.14  # two, of which one can be compressed, five digits for each four
 REST = 200_000  # bytes of the program and the examples
@@ -63,7 +63,7 @@ def explore(
 
 def require_small(run: Run, megabytes: float) -> None:
     """Raise ValueError where the weights alone would not fit, before they are packed."""
-    _, tensors, _ = read_checkpoint(run.weights_file())
+    tensors = read_weights(run, run.settings().model)
     weights = sum(t.numel() for name, t in tensors.items() if name.startswith("model."))
     if weights * 2 > megabytes * 1e6:
         codecs = sum(run.codec_file(side).stat().st_size for side in ("source", "target"))

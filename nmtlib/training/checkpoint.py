@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, Literal, TypeVar
 
 import torch
@@ -23,6 +25,7 @@ from nmtlib.training.history import Progress, write_history
 from nmtlib.training.loss import Totals, perplexity
 
 HEADER = "nmtlib"  # the one key of the metadata: safetensors would write several in any order
+WEIGHT_TYPES = (torch.float32, torch.float16)  # any other would be changed by a copy to float32
 Tensors = Mapping[str, Tensor]
 
 
@@ -162,11 +165,33 @@ def read_weights(
     `checkpoint` is that of `Run.weights_file`.  Raises ValueError where a size differs, or settings
     or a vocabulary were changed since the weights were saved.
     """
-    path = run.weights_file(checkpoint)
+    return read_of_run(run.weights_file(checkpoint), config, run.digests(), free)[0]
+
+
+def read_of_run(
+    path: Path,
+    config: TransformerConfig | None,
+    identity: Mapping[str, str],
+    free: Sequence[str] = (),
+) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Tensors and notes of a file of a run: the one door to them.
+
+    Raises ValueError where the file holds another model (`config`, but for the fields `free`), is
+    of another run (`identity`), or of another epoch than its name says.
+    """
     saved, tensors, notes = read_checkpoint(path)
-    require_config(path, replace(saved, **{name: getattr(config, name) for name in free}), config)
-    require_identity(path, read_notes(path, notes, Origin).identity, run.digests())
-    return tensors
+    if config:
+        same = {name: getattr(config, name) for name in free}
+        require_config(path, replace(saved, **same), config)
+    require_identity(path, read_notes(path, notes, Origin).identity, identity)
+    named = re.fullmatch(r"epoch-(\d+)", path.stem)
+    weights = notes.get("weights")
+    if named and weights != f"epoch {int(named[1])}":
+        raise ValueError(
+            f"{path} holds the weights of {weights}, though its name says epoch {int(named[1])}; "
+            "give it back its name, or remove it"
+        )
+    return tensors, notes
 
 
 def load_weights(model: Transformer, tensors: Tensors, *, where: str | Path = "checkpoint") -> None:
@@ -185,6 +210,12 @@ def _copy(tensors: Tensors, targets: Tensors, prefix: str, where: str | Path) ->
             f"{where} does not fit this {prefix.removesuffix('.')}: {len(differing)} tensor(s) "
             f"differ, such as {differing[0].removeprefix(prefix)!r}"
         )
+    if other := [name for name, tensor in sources.items() if tensor.dtype not in WEIGHT_TYPES]:
+        raise ValueError(
+            f"{where} holds {other[0].removeprefix(prefix)!r} as {sources[other[0]].dtype}, and "
+            "nmtlib writes float32 (float16 in the models that ship); take the file as it was "
+            "written, or train again"
+        )
     with torch.no_grad():
         for name, target in targets.items():
             target.copy_(sources[name])
@@ -199,18 +230,21 @@ def load_model(path: str | Path) -> Transformer:
 
 
 def average_checkpoints(
-    paths: Sequence[Path], config: TransformerConfig | None = None
+    paths: Sequence[Path],
+    config: TransformerConfig | None = None,
+    identity: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, Tensor]:
     """The mean of the weights of several checkpoints, as in Vaswani et al. 2017, 6.1.
 
-    Raises ValueError where they are not of one model, that of `config` where it is given.
+    Raises ValueError where they are not of one model, that of `config` where it is given, or not of
+    the run with this `identity`.
     """
     if not paths:
         raise ValueError("averaging needs at least one checkpoint")
     total: dict[str, Tensor] = {}
     for path in paths:
-        saved, tensors, _ = read_checkpoint(path)
-        require_config(path, saved, config := config or saved)
+        config = config or read_checkpoint(path)[0]
+        tensors, _ = read_of_run(path, config, identity)
         weights = {name: t for name, t in tensors.items() if name.startswith("model.")}
         total = {name: total.get(name, 0) + tensor.double() for name, tensor in weights.items()}
     return {name: (tensor / len(paths)).float() for name, tensor in total.items()}
@@ -248,10 +282,8 @@ def load_state(
     Raises FileNotFoundError where nothing was saved, ValueError for a file of another run.
     """
     path = run.last_file
-    config, tensors, notes = read_checkpoint(path)
+    tensors, notes = read_of_run(path, model.config, identity)
     state = read_notes(path, notes, StateNotes)
-    require_identity(path, state.identity, identity)
-    require_config(path, config, model.config)
     # An optimizer makes its state in the first step.  One of rate 0 without gradients makes it
     # whole, whatever the optimizer is, so that a tensor that is missing in the file is noticed.
     for group in optimizer.param_groups:
@@ -286,26 +318,28 @@ def choose_model(
     files: list[Path],
     keep: str,
     validate: Callable[[Transformer], Totals],
+    identity: Mapping[str, str] = MappingProxyType({}),
 ) -> list[str]:
     """Write the best epoch, or the average of some `files` where that is better or `keep` says so.
 
-    `model` only says what a model looks like.  Returns what there is to report.
+    `model` only says what a model looks like.  Returns what there is to report.  Raises ValueError
+    where a file is not of the run with this `identity`.
     """
     config, device = model.config, next(model.parameters()).device
-    chosen = load_model(run.best_file)
-    require_config(run.best_file, chosen.config, config)
-    notes = weights_notes(run.best_file)
+    tensors, about = read_of_run(run.best_file, config, identity)
+    chosen, notes = Transformer(config), read_notes(run.best_file, about, WeightsNotes)
+    load_weights(chosen, tensors, where=run.best_file)
     epochs = [file for file in files if file.is_file()]
     lost = [file.stem for file in files if file not in epochs]
     lines = [f"missing, so not averaged: {', '.join(lost)}"] if lost else []
     always = keep == "average"
     if len(epochs) > 1 or (epochs and always):
         averaged = Transformer(config).to(device)
-        load_weights(averaged, average_checkpoints(epochs, config))
+        load_weights(averaged, average_checkpoints(epochs, config, identity))
         nll = validate(averaged).nll_per_token
         if nll < notes.validation_nll or always:
             several = f"average of the last {len(epochs)} epochs"
-            weights = several if len(epochs) > 1 else weights_notes(epochs[0]).weights
+            weights = several if len(epochs) > 1 else f"epoch {int(epochs[0].stem[6:])}"
             update = {"weights": weights, "validation_nll": nll}
             chosen, notes = averaged, notes.model_copy(update=update)
     save_checkpoint(run.model_file, chosen, **notes.model_dump())

@@ -226,7 +226,7 @@ class Trainer:
         if self.run:
             files, measure = self.epoch_files(), partial(self.totals_of, examples=self.validation)
             for line in checkpoint.choose_model(
-                self.run, self.model, files, self.settings.keep, measure
+                self.run, self.model, files, self.settings.keep, measure, self.identity
             ):
                 self.report(line)
 

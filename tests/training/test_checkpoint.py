@@ -3,10 +3,12 @@
 import hashlib
 import json
 import math
+import shutil
 import subprocess
 import sys
 from copy import deepcopy
 from dataclasses import asdict, replace
+from pathlib import Path
 from types import SimpleNamespace
 from unittest import mock
 
@@ -14,9 +16,13 @@ import pytest
 import torch
 from safetensors import safe_open
 from safetensors.torch import save_file
+from tiny import PRESET, sentence_pairs
 
+import nmtlib
 from nmtlib.files import write_atomically
 from nmtlib.model.transformer import Transformer, TransformerConfig
+from nmtlib.presets import load_settings
+from nmtlib.run import Run
 from nmtlib.training.checkpoint import (
     HEADER,
     average_checkpoints,
@@ -153,6 +159,52 @@ def test_checkpoints_of_several_models_have_no_average(tmp_path):
         average_checkpoints(paths)
     with pytest.raises(ValueError, match="1.safetensors holds another model: its d_ff"):
         average_checkpoints(paths[:1], replace(CONFIG, d_ff=99))
+
+
+@pytest.fixture(scope="module")
+def two_runs(tmp_path_factory):
+    """Two tiny runs that differ in their seed."""
+    folder = tmp_path_factory.mktemp("runs")
+    rows = ["\t".join(pair) + "\n" for pair in sentence_pairs()]
+    for split, part in (("train", rows[:40]), ("validation", rows[40:50]), ("test", rows[50:])):
+        (folder / f"{split}.tsv").write_text("".join(part), "utf-8")
+    (folder / "own.toml").write_text(PRESET, "utf-8")
+    for name, seed in (("one", 1), ("other", 7)):
+        settings = load_settings(folder / "own.toml").with_assignments([f"training.seed={seed}"])
+        nmtlib.train(folder / name, settings, report=lambda line: None)
+    return Run(folder / "one"), Run(folder / "other")
+
+
+@pytest.mark.parametrize("name", ["epoch-001", "best"])
+def test_a_file_of_another_run_is_never_averaged_in(two_runs, tmp_path, name):
+    mine, other = two_runs
+    shutil.copytree(mine.folder, tmp_path / "run")
+    shutil.copy(other.folder / f"{name}.safetensors", tmp_path / "run")
+    with pytest.raises(ValueError, match=rf"{name}.safetensors belongs to another run: settings"):
+        nmtlib.train(tmp_path / "run", resume=True, report=lambda line: None)
+
+
+def test_an_epoch_under_the_name_of_another_is_refused(two_runs, tmp_path):
+    shutil.copytree(two_runs[0].folder, folder := tmp_path / "run")
+    shutil.copy(folder / "epoch-001.safetensors", folder / "epoch-002.safetensors")
+    with pytest.raises(ValueError, match="epoch-002.safetensors holds the weights of epoch 1"):
+        nmtlib.train(folder, resume=True, report=lambda line: None)
+    with pytest.raises(ValueError, match="epoch-002.safetensors holds the weights of epoch 1"):
+        nmtlib.load(folder, checkpoint="epoch-002")
+
+
+@pytest.mark.parametrize("kind", [torch.int8, torch.bool, torch.float64, torch.complex64])
+def test_weights_of_another_type_are_refused(tmp_path, kind):
+    tensors = {f"model.{name}": p.detach().to(kind) for name, p in make().named_parameters()}
+    with pytest.raises(ValueError, match="nmtlib writes float32"):
+        load_weights(make(), tensors)
+
+
+def test_one_door_leads_to_the_files_of_a_run():
+    packages = [Path(nmtlib.__file__).parents[1] / name for name in ("nmtlib", "nmtcourse")]
+    paths = [path for package in packages for path in package.rglob("*.py")]
+    others = [path for path in paths if path.name != "checkpoint.py"]
+    assert not [path for path in others if "read_checkpoint" in path.read_text("utf-8")]
 
 
 def test_a_failed_write_keeps_the_old_file_and_leaves_no_part(tmp_path, monkeypatch):
