@@ -83,7 +83,7 @@ class Run:
         self.model_file = self.folder / "model.safetensors"
         self.history_file = self.folder / "history.csv"
         self.samples_file = self.folder / "samples.txt"
-        self.saved = 0  # the last save of this process
+        self.saved = ""  # the last save of this process
 
     @property
     def ships(self) -> bool:
@@ -195,9 +195,17 @@ class Run:
         codecs = {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
         return {"settings": self.settings().digest(), **codecs}
 
-    def last_save(self) -> int:
-        """When `last_file` was written, in nanoseconds, 0 if never."""
-        return self.last_file.stat().st_mtime_ns if self.last_file.is_file() else 0
+    def last_save(self) -> str:
+        """SHA-256 of the header of `last_file`, which holds that of its tensors; '' without one.
+
+        Not its time: a file system may round it, and `touch` changes it.
+        """
+        try:
+            with open(self.last_file, "rb") as file:
+                size = int.from_bytes(file.read(8), "little")
+                return hashlib.sha256(file.read(min(size, 2**27))).hexdigest()
+        except OSError:
+            return ""
 
     def require_present(self) -> None:
         """Raise FileNotFoundError unless the folder is there with what this process saved last.
