@@ -8,8 +8,10 @@ far, so there is no future to hide (`attend_to_past` in `layers.py`).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -82,8 +84,8 @@ class MultiHeadAttention(nn.Module):
     """H attentions in parallel, each d_k = D/H dimensions wide.  Vaswani et al. 2017, 3.2.2.
 
     query (B, T, D), key and value (B, S, D), mask broadcasting to (B, H, T, S) -> (B, T, D).
-    `dropout` applies to the attention weights while training.  The `weight_hooks` are called with
-    the weights (B, H, T, S) whenever the module runs; see `record_attention`.
+    `dropout` applies to the attention weights while training.  `record_attention` collects the
+    weights (B, H, T, S).
     """
 
     def __init__(self, d_model: int, n_heads: int, dropout: float = 0.0):
@@ -96,7 +98,6 @@ class MultiHeadAttention(nn.Module):
         self.key = nn.Linear(d_model, d_model)
         self.value = nn.Linear(d_model, d_model)
         self.output = nn.Linear(d_model, d_model)
-        self.weight_hooks: list[Callable[[Tensor], None]] = []
 
     def forward(self, query: Tensor, key: Tensor, value: Tensor, mask: Mask = None) -> Tensor:
         # Only a sentence that attends to itself has queries and keys at common positions.
@@ -128,22 +129,23 @@ class MultiHeadAttention(nn.Module):
         mask: Mask,
         start: int | None = None,
     ) -> Tensor:
-        """The output of all heads, (B, H, T, d_k); weights are computed only for hooks.
+        """The output of all heads, (B, H, T, d_k); weights are computed only to be recorded.
 
         `start` is the position of the first query among the keys, for subclasses that use it: 0
         where a sentence attends to itself, the number of tokens before where decoding adds one, and
         None for the memory, whose positions are those of another sentence.
         """
-        dropout_p, need_weights = self.dropout if self.training else 0.0, bool(self.weight_hooks)
+        dropout_p = self.dropout if self.training else 0.0
+        records = records_of(self) if RECORDS else []
         output = scaled_dot_product_attention(
-            query, keys, values, mask, dropout_p=dropout_p, return_weights=need_weights
+            query, keys, values, mask, dropout_p=dropout_p, return_weights=bool(records)
         )
-        if isinstance(output, Tensor):  # no hook needs the weights
+        if isinstance(output, Tensor):  # nobody records the weights
             return output
         heads, weights = output  # (B, H, T, d_k), (B, H, T, S)
         weights = weights.detach()
-        for hook in self.weight_hooks:
-            hook(weights)
+        for record in records:
+            record.append(weights)
         return heads
 
     def split(self, x: Tensor) -> Tensor:
@@ -154,12 +156,33 @@ class MultiHeadAttention(nn.Module):
 AttentionClass = type[MultiHeadAttention]
 
 
+@dataclass(eq=False)
+class Recording:
+    """What a block of `record_attention` collects for each module, in the thread it runs in."""
+
+    thread: int
+    maps: dict[nn.Module, list[Tensor]]
+
+
+# The blocks that run now.  A ContextVar would also keep threads apart, but torch.compile and
+# torch.export cannot read one; a list that is empty costs them nothing.
+RECORDS: list[Recording] = []
+
+
+def records_of(module: nn.Module) -> list[list[Tensor]]:
+    """Where the blocks of this thread collect the weights of a module."""
+    here = threading.get_ident()
+    mine = [recording.maps for recording in tuple(RECORDS) if recording.thread == here]
+    return [maps[module] for maps in mine if module in maps]
+
+
 @contextmanager
 def record_attention(model: nn.Module) -> Iterator[dict[str, list[Tensor]]]:
     """Collect the attention weights of every `MultiHeadAttention` in `model` during the block.
 
     Yields a dictionary: name of the attention module (such as 'decoder.0.cross_attention') -> one
-    tensor (B, H, T, S) for each run of the module, before dropout.  Blocks may be nested.
+    tensor (B, H, T, S) for each run of the module in this thread, before dropout.  Blocks may be
+    nested.
 
     >>> attention = MultiHeadAttention(d_model=8, n_heads=2)
     >>> x = torch.randn(1, 3, 8)
@@ -172,11 +195,9 @@ def record_attention(model: nn.Module) -> Iterator[dict[str, list[Tensor]]]:
     if not attentions:
         raise ValueError(f"{type(model).__name__} holds no MultiHeadAttention to record")
     maps: dict[str, list[Tensor]] = {name: [] for name in attentions}
-    pairs = [(attention, maps[name].append) for name, attention in attentions.items()]
-    for attention, listener in pairs:
-        attention.weight_hooks.append(listener)
+    found = {module: maps[name] for name, module in attentions.items()}
+    RECORDS.append(recording := Recording(threading.get_ident(), found))
     try:
         yield maps
     finally:
-        for attention, listener in pairs:
-            attention.weight_hooks.remove(listener)
+        RECORDS.remove(recording)
