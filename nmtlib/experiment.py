@@ -24,6 +24,7 @@ from nmtlib.errors import did_you_mean, require
 from nmtlib.files import write_atomically
 from nmtlib.inference.evaluate import write_samples
 from nmtlib.inference.translator import Translator
+from nmtlib.model.embeddings import DrawingFrom
 from nmtlib.model.transformer import Transformer
 from nmtlib.presets import load_settings
 from nmtlib.run import Run, command_line, find_run
@@ -177,8 +178,8 @@ def make_trainer(
     for remark in remarks(settings, corpus, codecs) if remarks else ():
         report(remark)
     recipe = variation.recipe(material, report)
-    torch.manual_seed(settings.training.seed % SEEDS)
-    model = Transformer(settings.model)
+    with DrawingFrom(torch.Generator().manual_seed(settings.training.seed % SEEDS)):
+        model = Transformer(settings.model)
     if origin:
         tensors = read_weights(origin, model.config, free=("dropout", "attention_dropout"))
         load_weights(model, tensors, where=origin.folder)

@@ -23,6 +23,7 @@ from nmtlib.data.codec import encode_pairs
 from nmtlib.data.corpus import Corpus, read_pairs
 from nmtlib.errors import did_you_mean
 from nmtlib.experiment import Material, Report, Variation, digest_of
+from nmtlib.model.embeddings import GENERATOR
 from nmtlib.model.transformer import Transformer
 from nmtlib.run import find_run
 from nmtlib.settings import FROZEN, Settings, TrainingSettings, explain
@@ -195,7 +196,7 @@ class RecipeLoss:
         The trainer seeds torch's generator at each update, so a resumed run draws the same one.
         """
         if len(self.teachers) > 1:
-            self.number = int(torch.randint(len(self.teachers), ()))
+            self.number = int(torch.randint(len(self.teachers), (), generator=GENERATOR.get()))
         return self.number
 
     @torch.no_grad()

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.overrides import TorchFunctionMode
 
 
 class TokenEmbedding(nn.Embedding):
@@ -74,6 +79,61 @@ class Positions(nn.Module):
         return embedded + self.table[start:end]  # (B, S, D)
 
 
+# Where a training draws from.  Each thread has its own value; torch has one generator for the whole
+# process, and another thread that draws from it would change what is dropped here.
+GENERATOR: ContextVar[torch.Generator | None] = ContextVar("generator", default=None)
+
+
+@contextmanager
+def drawing_from(generator: torch.Generator) -> Iterator[None]:
+    """In this block, and in this thread alone, dropout on a CPU draws from a generator."""
+    token = GENERATOR.set(generator)
+    try:
+        yield
+    finally:
+        GENERATOR.reset(token)
+
+
+def drawing_again(
+    generator: torch.Generator | None,
+) -> tuple[AbstractContextManager, AbstractContextManager]:
+    """Contexts for `checkpoint`: one for a layer now, one in which it draws the same once more."""
+    if generator is None:  # torch does so for its own generator
+        return nullcontext(), nullcontext()
+    return nullcontext(), _replaying(generator, generator.get_state())
+
+
+@contextmanager
+def _replaying(generator: torch.Generator, state: Tensor) -> Iterator[None]:
+    """Draw what was drawn after a state; then go on as if nothing had been drawn."""
+    now = generator.get_state()
+    generator.set_state(state)
+    try:
+        with drawing_from(generator):
+            yield
+    finally:
+        generator.set_state(now)
+
+
+class DrawingFrom(TorchFunctionMode):
+    """In this block, and in this thread alone, new weights are drawn from a generator.
+
+    A layer of torch draws its first weights from torch's own generator, and has no other argument.
+    """
+
+    def __init__(self, generator: torch.Generator):
+        super().__init__()
+        self.generator = generator
+
+    def __torch_function__(
+        self, function: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        options = dict(kwargs or {})
+        if "generator" in options:  # of torch.nn.init and what it calls: None unless given
+            options["generator"] = self.generator
+        return function(*args, **options)
+
+
 def dropout(x: Tensor, p: float) -> Tensor:
     """Zero each value with probability p; scale the rest to keep the mean.  Srivastava et al. 2014.
 
@@ -83,11 +143,14 @@ def dropout(x: Tensor, p: float) -> Tensor:
     """
     if p == 0:
         return x
-    dropped = round(p * 256)
-    if x.device.type != "cpu" or not 0 < dropped < 256:
+    if x.device.type != "cpu" or p == 1:
         return F.dropout(x, p)
+    dropped, generator = round(p * 256), GENERATOR.get()
+    if not 0 < dropped < 256:
+        return x * torch.empty_like(x).bernoulli_(1 - p, generator=generator).div_(1 - p)
     eights = -(-x.numel() // 8)
-    numbers = torch.empty(eights, dtype=torch.int64).random_(-(2**63), None)  # 64 random bits each
+    numbers = torch.empty(eights, dtype=torch.int64)  # 64 random bits each
+    numbers.random_(-(2**63), None, generator=generator)
     values = numbers.view(torch.uint8)[: x.numel()].view(x.shape)
     # 1 or 0, at once in the type of x: a product of numbers and bools is several times slower.
     mask = torch.ge(values, dropped, out=torch.empty(x.shape, dtype=x.dtype))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
@@ -16,7 +17,13 @@ from nmtlib.model.attention import (
     target_mask,
 )
 from nmtlib.model.config import TransformerConfig
-from nmtlib.model.embeddings import Dropout, Positions, TokenEmbedding
+from nmtlib.model.embeddings import (
+    GENERATOR,
+    Dropout,
+    Positions,
+    TokenEmbedding,
+    drawing_again,
+)
 from nmtlib.model.layers import DecoderLayer, DecoderState, EncoderLayer
 from nmtlib.specials import PAD
 
@@ -102,9 +109,10 @@ class Transformer(nn.Module):
 
         It saves memory for a third more computation (Chen et al. 2016); dropout is the same again.
         """
-        if self.checkpoint_activations and self.training:
-            return checkpoint(layer, *inputs, use_reentrant=False)
-        return layer(*inputs)
+        if not (self.checkpoint_activations and self.training):
+            return layer(*inputs)
+        again = partial(drawing_again, GENERATOR.get())
+        return checkpoint(layer, *inputs, use_reentrant=False, context_fn=again)
 
     def start(self, source: Tensor) -> DecoderState:
         """Encode the source (B, S) and prepare decoding with one hypothesis per sentence."""

@@ -117,9 +117,11 @@ class Processes:
         """Every `count`-th item: the part of this process."""
         return items[self.rank :: self.count]
 
-    def any(self, flag: bool) -> bool:
-        """Whether the flag is set in any process; all of them get the same answer."""
-        return flag if self.count == 1 else bool(self.all_reduce(torch.tensor([float(flag)])))
+    def any_of(self, *flags: bool) -> list[bool]:
+        """Whether each flag is set in any process; all of them get the same answer."""
+        if self.count == 1:
+            return [*flags]
+        return [bool(count) for count in self.all_reduce(torch.tensor(flags, dtype=torch.float))]
 
     def all_reduce(self, values: Tensor) -> Tensor:
         """The sum of a tensor over all processes, in place."""
@@ -173,11 +175,31 @@ class Processes:
             dist.destroy_process_group()
 
 
+def is_terminal(descriptor: int) -> bool:
+    """Whether a file descriptor is open and a terminal."""
+    try:
+        return os.isatty(descriptor)
+    except OSError:
+        return False
+
+
 @contextmanager
 def stop_on_signal(asked: threading.Event) -> Iterator[None]:
-    """In this block the first Ctrl-C (or SIGTERM) sets the flag, the second interrupts at once."""
+    """In this block the first Ctrl-C sets the flag, the second interrupts at once.
+
+    SIGTERM does the same, and so does SIGHUP, which a terminal sends when it is closed, except
+    where it is ignored (nohup).
+    """
+    numbers = [signal.SIGINT, signal.SIGTERM]
+    hangup = getattr(signal, "SIGHUP", None)  # Windows has none
+    if hangup and signal.getsignal(hangup) != signal.SIG_IGN:
+        numbers.append(hangup)
+    terminals = [descriptor for descriptor in (1, 2) if is_terminal(descriptor)]
 
     def handle(number: int, frame: object) -> None:
+        if number == hangup:  # what is written to a closed terminal raises, before the save
+            for descriptor in terminals:
+                os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
         if asked.is_set():
             raise KeyboardInterrupt
         asked.set()
@@ -185,7 +207,7 @@ def stop_on_signal(asked: threading.Event) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield  # only the main thread may set handlers
         return
-    old = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    old = {number: signal.signal(number, handle) for number in numbers}
     try:
         yield
     finally:

@@ -16,6 +16,7 @@ import torch
 
 from nmtlib.data.batching import Batch, BatchLoader, Example
 from nmtlib.errors import require
+from nmtlib.model.embeddings import drawing_from
 from nmtlib.model.transformer import Transformer
 from nmtlib.run import Run
 from nmtlib.settings import TrainingSettings
@@ -29,6 +30,7 @@ from nmtlib.training.schedule import make_schedule
 ADAM: dict[str, Any] = {"betas": (0.9, 0.98), "eps": 1e-9}  # Vaswani et al. 2017, 5.3
 Update = Callable[["Trainer", Sequence[Batch], int], Totals]
 SEEDS = 2**64  # torch takes seeds below this
+SAVE_SECONDS = 300  # what a kill costs at most, besides the time of one update
 
 
 def adam(model: Transformer) -> torch.optim.Optimizer:
@@ -112,7 +114,9 @@ class Trainer:
         self.learning_rate = make_schedule(settings, model.config.d_model, updates)
         self.progress, self.identity = Progress(), dict(recipe.identity)
         self.threads = torch.get_num_threads()  # each number of them adds in another order
+        self.generator = torch.Generator()
         self.deadline, self.stop_asked = math.inf, threading.Event()
+        self.last_saved = time.monotonic()
 
     def fit(self, minutes: float | None = None) -> list[EpochRecord]:
         """Train to the last epoch, early stopping, a time limit or Ctrl-C; returns the history.
@@ -193,8 +197,10 @@ class Trainer:
         labels = labels or sum(int((batch.labels != PAD).sum()) for batch in batches)
         # Dropout depends on seed, update and process alone, so a resumed run drops the same.
         seed = (settings.seed * 1_000_003 + progress.updates) * 1009 + self.processes.rank
-        torch.manual_seed(seed % SEEDS)
-        return (self.recipe.update or plain_update)(self, batches, labels)
+        torch.manual_seed(seed % SEEDS)  # for a GPU, and for what a recipe draws
+        # On a CPU dropout has a generator of its own: other threads cannot draw from it.
+        with drawing_from(self.generator.manual_seed(seed % SEEDS)):
+            return (self.recipe.update or plain_update)(self, batches, labels)
 
     def validate(self) -> Totals:
         """The totals over the validation split, of which each process measures its share."""
@@ -241,6 +247,7 @@ class Trainer:
             notes: dict[str, Any] = {"identity": self.identity, "threads": self.threads}
             notes["precision"] = str(self.precision).split(".")[-1]
             checkpoint.save_state(self.run, self.model, self.optimizer, self.progress, **notes)
+        self.last_saved = time.monotonic()
 
     def keep_epoch(self) -> None:
         """Write the files of the epoch just ended."""
@@ -272,13 +279,20 @@ class Trainer:
 
     def must_stop(self) -> bool:
         """Whether any process was asked to stop or is out of time; all get the same answer."""
+        return self.processes.any_of(self.wants_to_stop())[0]
+
+    def wants_to_stop(self) -> bool:
+        """Whether this process was asked to stop, or is out of time."""
         late = self.processes.is_main and time.monotonic() > self.deadline
-        return self.processes.any(late or self.stop_asked.is_set())
+        return late or self.stop_asked.is_set()
 
     def stops_here(self, totals: Totals) -> bool:
         """Between two updates: save where it is time to, and tell whether to stop."""
-        stop, every, progress = self.must_stop(), self.settings.save_updates, self.progress
-        if stop or (every and progress.updates % every == 0):
+        every, progress = self.settings.save_updates, self.progress
+        # When a save happens changes no number, so here the clock may decide.
+        due = self.processes.is_main and time.monotonic() > self.last_saved + SAVE_SECONDS
+        stop, due = self.processes.any_of(self.wants_to_stop(), due)
+        if stop or due or (every and progress.updates % every == 0):
             summed = self.all_reduce(totals)
             require_finite(self.model, summed, when=f"update {progress.updates}")
             progress.totals = tuple(map(float, summed))

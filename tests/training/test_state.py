@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import copy
+import math
+import os
 import shutil
+import signal
+import threading
 from dataclasses import replace
 
 import pytest
@@ -18,6 +22,7 @@ from nmtlib.model.transformer import Transformer, TransformerConfig
 from nmtlib.settings import Settings, TrainingSettings
 from nmtlib.specials import SPECIALS
 from nmtlib.training import hardware
+from nmtlib.training import trainer as trainer_module
 from nmtlib.training.checkpoint import read_checkpoint, save_checkpoint
 from nmtlib.training.trainer import Recipe, Trainer
 
@@ -220,3 +225,103 @@ def test_a_folder_that_is_gone_ends_the_training_and_is_not_made_anew(tmp_path, 
         trainer.fit()
     assert way == "replaced" or not folder.exists()
     assert not folder.exists() or not [*folder.iterdir()]
+
+
+@pytest.mark.parametrize("how", ["touched", "rounded", "copied"])
+def test_a_training_goes_on_whatever_the_time_of_its_file_is(tmp_path, how):
+    def disturb(trainer):
+        path = trainer.run.last_file
+        if how == "copied":  # another inode, the same bytes
+            shutil.copyfile(path, tmp_path / "copy")
+            (tmp_path / "copy").replace(path)
+        os.utime(path, None if how == "touched" else (1, 1))
+
+    trainer = make_trainer(tmp_path / "run")
+    trainer.after_epoch = disturb
+    assert len(trainer.fit()) == SETTINGS.epochs
+
+
+def test_a_training_ends_where_another_run_has_taken_its_place(tmp_path):
+    other = make_trainer(tmp_path / "other", settings=replace(SETTINGS, seed=9))
+    other.fit()
+    trainer = make_trainer(tmp_path / "run")
+    trainer.after_epoch = lambda trainer: shutil.copy(other.run.last_file, trainer.run.folder)
+    with pytest.raises(FileNotFoundError, match="deleted, moved or replaced while it trained"):
+        trainer.fit()
+
+
+def test_saves_by_the_clock_change_no_bit(tmp_path, monkeypatch):
+    torch.manual_seed(0)
+    weights = Transformer(CONFIG).state_dict()
+    files, saved = {}, {}
+    for name, seconds in (("never", math.inf), ("always", -1.0)):
+        monkeypatch.setattr(trainer_module, "SAVE_SECONDS", seconds)
+        trainer = make_trainer(tmp_path / name)
+        trainer.model.load_state_dict(weights)
+        save, count = trainer.save, []
+        trainer.save = lambda save=save, count=count: (count.append(1), save())[1]
+        trainer.fit()
+        saved[name] = len(count)
+        files[name] = {
+            path.name: read_checkpoint(path)[1] for path in trainer.run.folder.glob("*.safetensors")
+        }
+    assert saved["never"] == SETTINGS.epochs < saved["always"] == trainer.progress.updates
+    for name, tensors in files["never"].items():
+        assert all(torch.equal(tensors[key], files["always"][name][key]) for key in tensors), name
+
+
+def test_a_kill_between_two_saves_by_the_clock_resumes_to_the_same_bits(tmp_path, monkeypatch):
+    torch.manual_seed(0)
+    weights = Transformer(CONFIG).state_dict()
+    whole = make_trainer(tmp_path / "whole")
+    whole.model.load_state_dict(weights)
+    whole.fit()
+    monkeypatch.setattr(trainer_module, "SAVE_SECONDS", -1.0)
+    killed = make_trainer(tmp_path / "killed")
+    killed.model.load_state_dict(weights)
+    plain = killed.update
+
+    def update(*arguments):
+        if killed.progress.updates == 2:
+            raise KeyboardInterrupt  # nothing is saved on the way out
+        return plain(*arguments)
+
+    killed.update = update
+    with pytest.raises(KeyboardInterrupt):
+        killed.fit()
+    again = make_trainer(tmp_path / "killed")
+    again.resume()
+    assert again.progress.updates == 2 and again.progress.batches, "within the first epoch"
+    again.fit()
+    for path in whole.run.folder.glob("*.safetensors"):
+        one, other = (read_checkpoint(f)[1] for f in (path, again.run.folder / path.name))
+        assert all(torch.equal(one[key], other[key]) for key in one), path.name
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_a_signal_stops_after_a_save(tmp_path, name):
+    number = getattr(signal, name)
+    said, trainer = [], make_trainer(tmp_path, report=lambda line: said.append(line))
+    plain = trainer.update
+
+    def update(*arguments):
+        if trainer.progress.updates == 1:
+            os.kill(os.getpid(), number)
+        return plain(*arguments)
+
+    trainer.update = update
+    before = signal.getsignal(number)
+    trainer.fit()
+    assert "stopped in epoch 1 after 2 updates; --resume goes on from here" in said
+    assert read_checkpoint(trainer.run.last_file)[2]["progress"]["updates"] == 2
+    assert signal.getsignal(number) == before
+
+
+def test_what_ignores_a_closed_terminal_goes_on(tmp_path):
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup does
+    try:
+        with hardware.stop_on_signal(asked := threading.Event()):
+            os.kill(os.getpid(), signal.SIGHUP)
+            assert not asked.is_set()
+    finally:
+        signal.signal(signal.SIGHUP, before)
