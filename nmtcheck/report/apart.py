@@ -34,7 +34,7 @@ import torch
 
 SHOWN = 4_000  # characters kept of what one request prints
 ASLEEP = 120.0  # seconds by the clock, with hardly any computing, after which nothing is expected
-MOST = 2**24  # bytes of an answer
+MOST = 2**24  # bytes of a message, and of an answer unless it may have more
 SUBREAPER, DUMPABLE = 36, 4  # options of prctl, which Linux alone has
 START: Any = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
 OPEN = set[socket.socket]()  # ends of sockets that a copy of this process must not have
@@ -168,21 +168,28 @@ class Child:
                 self.process = self.begin(theirs)
 
     def messages(
-        self, request: Any = None, limit: float | None = None, patience: float = 1.0
+        self,
+        request: Any = None,
+        limit: float | None = None,
+        patience: float = 1.0,
+        most: int = MOST,
     ) -> Iterator[Any]:
         """What comes in answer to a request, within some seconds of processor time.
 
-        A message with "limit" begins a step with a limit of its own; `patience` multiplies `ASLEEP`
-        for a process that waits for one of its own.  Raises Ended.
+        All of it has at most so many bytes.  A message with "limit" begins a step with a limit of
+        its own; `patience` multiplies `ASLEEP` for a process that waits for one of its own.
+        Raises Ended.
         """
         self.start()
         try:
-            yield from self._answer(request, limit, patience * ASLEEP)
+            yield from self._answer(request, limit, patience * ASLEEP, most)
         except Ended:
             self.close()
             raise
 
-    def _answer(self, request: Any, limit: float | None, patience: float) -> Iterator[Any]:
+    def _answer(
+        self, request: Any, limit: float | None, patience: float, most: int
+    ) -> Iterator[Any]:
         whole = step = Progress(partial(computed, self.process.pid), patience)
         size, rest, pause, step_limit = 0, b"", 0.01, limit
         with contextlib.suppress(ConnectionError):
@@ -208,7 +215,11 @@ class Child:
             if not alive and (code := self.code()) is not None:
                 how = f"exit {code}" if code >= 0 else f"signal {-code}"
                 raise Ended("limit" if code == -signal.SIGPROF else how)
-            if how := whole.end(limit) or step.end(step_limit) or "damaged" * (size > MOST):
+            if (
+                how := whole.end(limit)
+                or step.end(step_limit)
+                or "damaged" * (size > most or len(rest) > MOST)
+            ):
                 raise Ended(how)
             if ASKER and os.getppid() != ASKER[0]:  # whoever has asked is gone
                 self.close()

@@ -9,6 +9,7 @@ the fresh process ends what is left: orphans of its children become its own.
 from __future__ import annotations
 
 import contextlib
+import inspect
 import os
 import socket
 import subprocess
@@ -21,8 +22,10 @@ from pathlib import Path
 from typing import Any
 
 from nmtcheck.report.apart import DUMPABLE, Child, Ended, end_descendants, prctl, serve
+from nmtcourse.homework.walls import hide
 
 ROOT = Path(__file__).parents[2]
+MOST_OF_ALL = 2**28  # bytes of an answer of several messages
 HOSTS = set["Host"]()  # that live
 LOST = {
     "asleep": "its process was stopped by a signal",
@@ -44,12 +47,13 @@ def require_processes() -> None:
 class Host(Child):
     """A fresh process in a folder, which calls a function "module:name"; used in a `with`.
 
-    Raises ValueError on Windows.
+    It cannot read what is in the folder `hidden`, where the system has such walls. Raises
+    ValueError on Windows.
     """
 
-    def __init__(self, folder: Path, function: str):
+    def __init__(self, folder: Path, function: str, hidden: Path | None = None):
         super().__init__(lambda request: [])
-        self.folder, self.function = folder, function
+        self.folder, self.function, self.hidden = folder, function, hidden
 
     def __enter__(self) -> Host:
         require_processes()
@@ -66,8 +70,9 @@ class Host(Child):
 
     def begin(self, theirs: socket.socket) -> Any:
         """Start the process, which begins to import."""
+        told = [self.function, str(os.getpid()), *([] if self.hidden is None else [self.hidden])]
         return subprocess.Popen(
-            [sys.executable, "-P", "-s", "-m", __name__, self.function, str(os.getpid())],
+            [sys.executable, "-P", "-s", "-m", __name__, *map(str, told)],
             stdin=theirs.fileno(),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -118,20 +123,25 @@ def hosted(function: Callable[..., Any], given: dict[str, Any]) -> Iterator[Any]
     """What a copy of this process answers; then nothing that it has started is left."""
     try:
         with Child(partial(called, function)) as copy:
-            yield from copy.messages(given, patience=2)
+            yield from copy.messages(given, patience=2, most=MOST_OF_ALL)
     finally:
         end_descendants(os.getpid())
 
 
 def called(function: Callable[..., Any], given: dict[str, Any]) -> Iterator[Any]:
-    """The value of a function, as a message."""
-    yield function(**given)
+    """The value of a function, as a message; of a generator function, each that it gives."""
+    if inspect.isgeneratorfunction(function):
+        yield from function(**given)
+    else:
+        yield function(**given)
 
 
 def main() -> None:
     """Answer what comes through the standard input, a socket."""
     end = socket.socket(fileno=os.dup(0))
     prctl(DUMPABLE, 0)
+    for folder in sys.argv[3:]:
+        hide(Path(folder))  # before it imports, and before it has a second thread
     module, _, name = sys.argv[1].partition(":")
     serve(end, partial(hosted, getattr(import_module(module), name)), None, int(sys.argv[2]))
 

@@ -103,6 +103,13 @@ def add_homework(commands: _SubParsersAction) -> None:
     option("--roster", type=Path, metavar="CSV", help=known)
     option("--deadline", help="such as 2026-12-01T23:59")
     option("--late", type=float, default=0.0, metavar="PERCENT", help="of all points, for each day")
+    option(
+        "--bonus",
+        type=float,
+        default=0.0,
+        metavar="POINTS",
+        help="more than a task has (default: 0)",
+    )
     option("--feedback", type=FEEDBACK, metavar="DIR", help="a page in Markdown for each student")
     option("--canvas", type=CANVAS, metavar="CSV")
     option("--moodle", type=MOODLE, metavar="CSV")
@@ -226,24 +233,23 @@ def do_grade(options: Namespace) -> None:
 
 def do_export(options: Namespace) -> None:
     """Make feedback and gradebooks of a table of points."""
-    from datetime import datetime
-
-    from nmtcourse.homework import gradebook
+    from nmtcourse.homework import gradebook, tables
 
     if options.canvas and options.canvas == options.moodle:
         raise ValueError(f"--canvas and --moodle both name {options.canvas}; choose another file")
-    table = gradebook.read_table(options.points, gradebook.COLUMNS)
-    roster = gradebook.read_roster(options.roster)
-    deadline = datetime.fromisoformat(options.deadline) if options.deadline else None
-    found = gradebook.totals(table, roster, deadline, options.late)
+    given = tables.terms(deadline=options.deadline, late=options.late, bonus=options.bonus)
+    table = tables.read_points(options.points, given.bonus)
+    roster = tables.read_roster(options.roster)
+    found = gradebook.totals(table, roster, given)
     if options.feedback:
+        names = gradebook.page_names(gradebook.by_student(found))
         for student, each in gradebook.by_student(found).items():
-            page = options.feedback / f"{Path(student).name}.md"
+            page = options.feedback / names[student]
             write_output(page, stamp(gradebook.feedback([*each.values()])))
     for kind in gradebook.SHEETS:
         if place := getattr(options, kind):
             write_output(place, gradebook.sheet(kind, found, roster))
-    strangers = {row["student"] for row in table} - roster.keys() if roster else set()
+    strangers = {row.student for row in table} - roster.keys() if roster else set()
     for student in sorted(strangers):
         print(f"{student} is not in {options.roster}")
 

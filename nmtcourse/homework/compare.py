@@ -30,6 +30,10 @@ class Finding(AssertionError):
         self.measured, self.expected, self.cause = measured, expected, cause
 
 
+class Forged(BaseException):
+    """What another process sent is no transcript of an answer; a check does not catch it."""
+
+
 def same(
     result: Any,
     expected: Any,

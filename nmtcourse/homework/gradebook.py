@@ -5,19 +5,19 @@ The table is the only record: an instructor may change points in it, and write c
 
 from __future__ import annotations
 
-import csv
 import json
 import math
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
 from nmtcourse.homework.marks import Marked
-from nmtcourse.homework.reports import BREAK, COLUMNS, as_csv, cell, inline
+from nmtcourse.homework.reports import BREAK, COLUMNS, as_csv, inline
+from nmtcourse.homework.tables import Known, Row, Terms, possible_of, read_table
 from nmtlib.files import write_atomically
 
-Table = list[dict[str, str]]
 DAY = 24 * 3600
 SHEETS = {  # of a learning platform: its columns, and those of a roster
     "canvas": {"Student": "name", "ID": "id", "SIS Login ID": "email", "Section": "section"},
@@ -35,7 +35,7 @@ class Total:
     possible: float
     late: int  # days
     percent: float  # of the possible points that each of them costs
-    rows: Table
+    rows: list[Row]
 
     @property
     def points(self) -> float | None:
@@ -44,76 +44,33 @@ class Total:
         return None if self.earned is None else round(max(0.0, self.earned - lost), 1)
 
 
-def read_table(path: Path, columns: tuple[str, ...] = ("student",)) -> Table:
-    """The rows of a CSV with a header. Raises ValueError if a column is missing."""
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        reader = csv.DictReader(file)
-        rows, names = [*reader], reader.fieldnames or []
-    if missing := [name for name in columns if name not in names]:
-        raise ValueError(f"{path} has no column {missing[0]!r}; it has {', '.join(names)}")
-    return [{name: (value or "") for name, value in row.items() if name} for row in rows]
-
-
-def read_roster(path: Path | None) -> dict[str, dict[str, str]]:
-    """By the name of the folder what is known of a student: id, name, email, section, extension.
-
-    Raises ValueError for one who is named twice.
-    """
-    found: dict[str, dict[str, str]] = {}
-    for row in read_table(path) if path else []:
-        student = cell(row["student"].strip())
-        if student in found:
-            raise ValueError(f"{path} names {student!r} twice; keep one row a student")
-        found[student] = row
-    return found
-
-
-def days_late(submitted: str, deadline: datetime | None, extension: str = "") -> int:
+def days_late(submitted: datetime | None, deadline: datetime | None, extension: float) -> int:
     """The started days between a deadline, with an extension in days, and a submission."""
-    if deadline is None or not submitted:
+    if deadline is None or submitted is None:
         return 0
-    after = (datetime.fromisoformat(submitted).astimezone() - deadline.astimezone()).total_seconds()
-    return max(0, math.ceil(after / DAY - float(extension or 0)))
+    after = (submitted.astimezone() - deadline.astimezone()).total_seconds()
+    return max(0, math.ceil(after / DAY - extension))
 
 
-def totals(
-    table: Table,
-    roster: dict[str, dict[str, str]],
-    deadline: datetime | None = None,
-    percent: float = 0.0,
-) -> list[Total]:
+def totals(table: list[Row], roster: dict[str, Known], given: Terms) -> list[Total]:
     """The totals of all students of the table and of the roster, who have 0 where they have none.
 
-    Raises ValueError for points that are no number from 0 up.
+    The possible points are those of the assignment, whatever rows there are.
     """
-    groups: dict[tuple[str, str], Table] = defaultdict(list)
+    groups: dict[tuple[str, str], list[Row]] = defaultdict(list)
     for row in table:
-        groups[row["student"], row["assignment"]].append(row)
-    possible = {a: sum(float(row["possible"]) for row in rows) for (_, a), rows in groups.items()}
+        groups[row.student, row.assignment].append(row)
     for student in roster:
-        for assignment in possible:
+        for assignment in {assignment for _, assignment in groups}:
             groups.setdefault((student, assignment), [])
     found = []
     for (student, assignment), rows in sorted(groups.items()):
-        earned: float | None = 0.0
-        for row in rows:
-            earned = None if earned is None or not row["points"] else earned + number(row)
-        known = roster.get(student, {})
-        late = days_late(rows[0]["submitted"] if rows else "", deadline, known.get("extension", ""))
-        about = (student, assignment, earned, possible[assignment], late, percent, rows)
-        found.append(Total(*about))
-    return found
-
-
-def number(row: dict[str, str]) -> float:
-    """The points in a row. Raises ValueError unless they are a number from 0 up."""
-    try:
-        found = float(row["points"])
-    except ValueError:
-        found = math.nan
-    if not 0 <= found < math.inf:
-        where = f"{row['student']}, {row['task']}"
-        raise ValueError(f"points of {where} must be a number or empty, not {row['points']!r}")
+        each = [row.points for row in rows]
+        earned = None if None in each else math.fsum(points or 0.0 for points in each)
+        extension = roster[student].extension if student in roster else None
+        late = days_late(rows[0].submitted if rows else None, given.deadline, extension or 0.0)
+        possible = math.fsum(possible_of(assignment).values())
+        found.append(Total(student, assignment, earned, possible, late, given.late, rows))
     return found
 
 
@@ -130,11 +87,12 @@ def feedback(results: list[Total]) -> str:
         if not total.rows:
             lines += ["", "Not submitted."]
         for row in total.rows:
-            points = row["points"] or "no points yet"
-            lines += ["", f"**{row['task']}**: {points} of {row['possible']}"]
-            if row.get("verdict"):
-                lines += ["", "```text", lines_of(row["verdict"]), "```"]
-            lines += ["", inline(row["comment"])] * bool(row.get("comment"))
+            points = "no points yet" if row.points is None else f"{row.points:g}"
+            lines += ["", f"**{row.task}**: {points} of {row.possible:g}"]
+            if row.verdict:
+                lines += ["", "```text", lines_of(row.verdict), "```"]
+            if row.comment:
+                lines += ["", inline(row.comment)]
     return "\n".join(lines) + "\n"
 
 
@@ -151,7 +109,23 @@ def by_student(results: list[Total]) -> dict[str, dict[str, Total]]:
     return found
 
 
-def sheet(kind: str, results: list[Total], roster: dict[str, dict[str, str]]) -> str:
+def page_names(students: Iterable[str]) -> dict[str, str]:
+    """The name of each student's page. Raises ValueError if two of them would share one."""
+    found: dict[str, str] = {}
+    taken: dict[str, str] = {}
+    for student in students:
+        found[student] = f"{Path(student).name}.md"
+        same = found[student].casefold()  # one file on a Mac, and on Windows
+        if same in taken:
+            raise ValueError(
+                f"--feedback: {taken[same]!r} and {student!r} would share the page "
+                f"{found[student]}; rename one of them in the table"
+            )
+        taken[same] = student
+    return found
+
+
+def sheet(kind: str, results: list[Total], roster: dict[str, Known]) -> str:
     """The CSV that "canvas" or "moodle" imports: a column an assignment, and for Moodle a sum."""
     head, names = SHEETS[kind], sorted({total.assignment for total in results})
     rows = [[*head, *names, *["total"] * (kind == "moodle")]]
@@ -159,8 +133,10 @@ def sheet(kind: str, results: list[Total], roster: dict[str, dict[str, str]]) ->
         most = {total.assignment: f"{total.possible:g}" for total in results}
         rows.append(["    Points Possible", "", "", "", *(most[name] for name in names)])
     for student, each in by_student(results).items():
-        known = {name: value for name, value in roster.get(student, {}).items() if value}
-        about = [({"name": student} | known).get(name, "") for name in head.values()]
+        known = (
+            {name: value for name, value in roster[student] if value} if student in roster else {}
+        )
+        about = [str(({"name": student} | known).get(name, "")) for name in head.values()]
         points = [each[name].points if name in each else None for name in names]
         whole = None if None in points else round(math.fsum(p or 0 for p in points), 1)
         shown = [*points, *[whole] * (kind == "moodle")]
@@ -184,10 +160,21 @@ def gradescope(marked: Marked) -> str:
 
 
 def replace_rows(path: Path, rows: list[list[str]], student: str) -> None:
-    """Put the new rows of a student in the place of the old ones; comments stay."""
+    """Put the new rows of a student in the place of the old ones; comments stay.
+
+    So do columns that the instructor has added.
+    """
     table = read_table(path, COLUMNS)
-    said = {(r["assignment"], r["task"]): r["comment"] for r in table if r["student"] == student}
+    own = {(row["assignment"], row["task"]): row for row in table if row["student"] == student}
     place = next((n for n, row in enumerate(table) if row["student"] == student), len(table))
-    kept = [[row[n] for n in COLUMNS] for row in table if row["student"] != student]
-    new = [[*row[:-1], said.get((row[1], row[2]), "")] for row in rows]  # assignment, task
-    write_atomically(path, as_csv([[*COLUMNS], *kept[:place], *new, *kept[place:]]))
+    head = [*table[0]] if table else [*COLUMNS]
+    new = []
+    for values in rows:
+        row = dict(zip(COLUMNS, values, strict=True))
+        before = own.get((row["assignment"], row["task"]), {})
+        new.append({**before, **row, "comment": before.get("comment", "")})
+    others = [row for row in table if row["student"] != student]
+    lines = [
+        [row.get(name, "") for name in head] for row in [*others[:place], *new, *others[place:]]
+    ]
+    write_atomically(path, as_csv([head, *lines]))

@@ -6,6 +6,7 @@ import contextlib
 import importlib
 import pkgutil
 import textwrap
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -17,7 +18,7 @@ from nmtcourse.homework.compare import Finding
 from nmtcourse.homework.diagnosis import behaviour, diagnose
 from nmtcourse.homework.limits import undisturbed
 from nmtcourse.homework.task import BLANK, Assignment, Property, Task
-from nmtcourse.homework.trials import UNWRITTEN, outcome
+from nmtcourse.homework.trials import UNWRITTEN, Outcome, outcome
 from nmtlib.errors import did_you_mean
 
 WITHOUT = (
@@ -137,29 +138,48 @@ def judge(task: Task, answer: Any, *others: Any) -> Verdict:
     if task.uses and (missing := unsupported(task, answer, others)):
         return Verdict(task, 0.0, task.properties[0].statement, missing)
     given = (answer, *others) if task.uses else answer
-    total, earned, found = sum(p.worth for p in task.properties), 0.0, []
-    first: tuple[Property, Finding] | None = None
+    found: list[Outcome] = []
+
+    def finding_of(prop: Property) -> Finding | None:
+        found.append(outcome(task, prop, given))
+        return found[-1].finding
+
     with undisturbed():
-        for prop in task.properties:
-            found.append(outcome(task, prop, given))
-            if (finding := found[-1].finding) is None:
-                earned += prop.worth
-                continue
-            first = (prop, finding) if first is None or not finding.minor else first
-            if not finding.minor:
-                if not finding.cause:
-                    finding.cause = diagnose(task, prop, given, found)
-                break
-            earned += prop.worth * 2 / 3
-    points = round(task.points * earned / total, 1)
-    if first is None:
-        return Verdict(task, task.points)
-    prop, finding = first
+        points, finding = points_of(task, finding_of)
+        if finding is None:
+            return Verdict(task, task.points)
+        if not (finding.minor or finding.cause):
+            finding.cause = diagnose(task, task.properties[len(found) - 1], given, found)
+    prop = next(
+        p for p, each in zip(task.properties, found, strict=False) if each.finding is finding
+    )
     advice, odd = finding.usual or prop.advice, ""
     if not (finding.cause or finding.minor or task.uses or finding.measured == UNWRITTEN):
         with undisturbed():
             odd = behaviour(task, given)
     return Verdict(task, points, prop.statement, finding, advice, odd)
+
+
+def points_of(
+    task: Task, finding_of: Callable[[Property], Finding | None]
+) -> tuple[float, Finding | None]:
+    """The points of an answer by what is found wrong with its properties, and the first that is.
+
+    One that is not minor ends the search; a minor one costs a third of its property.
+    """
+    total, earned = sum(prop.worth for prop in task.properties), 0.0
+    first: Finding | None = None
+    for prop in task.properties:
+        finding = finding_of(prop)
+        if finding is None:
+            earned += prop.worth
+            continue
+        first = finding if first is None or not finding.minor else first
+        if not finding.minor:
+            break
+        earned += prop.worth * 2 / 3
+    points = task.points if first is None else round(task.points * earned / total, 1)
+    return points, first
 
 
 def unsupported(task: Task, choice: Any, others: tuple) -> Finding | None:

@@ -7,11 +7,9 @@ check is, as in the notebook; the student's check cells are not run.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import time
 from collections.abc import Collection, Iterable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +18,7 @@ from nmtcourse.homework.answers import written_answers
 from nmtcourse.homework.apart import Host
 from nmtcourse.homework.chinese import language_of
 from nmtcourse.homework.compare import Finding
+from nmtcourse.homework.confirming import answering, points_alone
 from nmtcourse.homework.extraction import Refused, definition
 from nmtcourse.homework.grading import Verdict
 from nmtcourse.homework.marks import Mark, Marked, as_data, require_mark, require_marked
@@ -30,12 +29,11 @@ from nmtcourse.homework.notebooks import (
     read_bytes,
     steps_of,
 )
-from nmtcourse.homework.running import Plan, confirm, mark_of
+from nmtcourse.homework.running import Plan, mark_of
 from nmtcourse.homework.task import Task
 
 CELL_SECONDS = 60.0  # of processor time, as all limits
 ALL_SECONDS = 900.0  # of a notebook, each time it is run
-CONFIRM_SECONDS = 240.0
 ENDS = 6  # how often a notebook may end its process
 UNGRADED = "could not be graded"
 NO_RESULT = "its process sent something else than a result"
@@ -100,7 +98,7 @@ def marked(
         marking = Marking(Path(name), text.encode(), cell_seconds, tasks)
         marking.run()
         if confirmed:
-            marking.confirm()
+            marking.confirm(Path.cwd())
         return as_data(marking.result)
     except Exception as error:  # one notebook costs no other a row
         why = " ".join(str(error).split())[:300]
@@ -196,35 +194,31 @@ class Marking:
             mark = mark_of(Verdict(task, 0.0, "", finding), self.result.language)
         self.marks.setdefault(id, mark)
 
-    def confirm(self) -> None:
-        """Take away the points that the definitions of an answer alone do not have.
+    def confirm(self, folder: Path) -> None:
+        """Take away the points that the definitions of an answer do not have by themselves.
 
         Such a task has no points, and the reason is for the instructor to judge.
         """
-        for place, mark in enumerate(self.result.marks):
-            if not mark.points:
-                continue
-            task, alone = self.assignment.tasks[mark.task], self.points_alone(mark.task)
-            if alone != mark.points:
-                why = alone if isinstance(alone, str) else f"{alone:g} by its definitions alone"
-                why = f"it has {mark.points:g} points in the notebook, and {why}"
-                self.result.marks[place] = ungraded(task, why)
-                self.result.notices.append(f"{mark.task} {UNGRADED}: {why}")
+        with answering(folder) as host:
+            for place, mark in enumerate(self.result.marks):
+                if not mark.points:
+                    continue
+                points, why = self.points_alone(mark.task, host)
+                if points < mark.points:
+                    why = f"it has {mark.points:g} points in the notebook, {points:g} alone: {why}"
+                    self.result.marks[place] = ungraded(self.assignment.tasks[mark.task], why)
+                    self.result.notices.append(f"{mark.task} {UNGRADED}: {why}")
 
-    def points_alone(self, id: str) -> float | str:
-        """The points of an answer by its definitions alone, or why they are not known."""
+    def points_alone(self, id: str, host: Host) -> tuple[float, str]:
+        """The points of an answer by its definitions alone, and why they are not all."""
         task, steps = self.assignment.tasks[id], self.plan.steps[: self.judged_at[id]]
         cells = (n for n, (_, other) in enumerate(steps) if not other and n not in self.plan.lost)
         full = [mark.task for mark in self.result.marks if mark.full and mark.task != id]
         try:
             code = definition([task.name, *task.uses], [steps[n][0] for n in cells])
         except Refused as refused:
-            return f"alone {refused}"
-        with Child(partial(confirm, id, code, full)) as child:
-            with contextlib.suppress(Ended, ValueError, TypeError):
-                (points,) = child.messages(limit=CONFIRM_SECONDS)
-                return min(float(points), task.points)
-        return "none by its definitions alone"
+            return 0.0, str(refused)
+        return points_alone(host, id, code, full)
 
 
 def ungraded(task: Task, why: str) -> Mark:

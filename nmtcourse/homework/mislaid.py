@@ -68,5 +68,7 @@ def instead(folder: Path) -> list[str]:
 
 def printable(text: str) -> str:
     """A text in one line that any output can show: file names may have any bytes."""
+    lone = re.compile("[\ud800-\udc7f\udd00-\udfff]")  # those of a file name are others
+    text = lone.sub(lambda found: f"\\u{ord(found[0]):x}", text)
     shown = text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in shown)

@@ -17,17 +17,32 @@ COLUMNS = tuple(
     "student assignment task points possible cause notices submitted verdict comment".split()
 )
 BREAK = " ⏎ "  # between the lines of a verdict
+SHOWN = 20  # notices of a notebook
+LONGEST = 2**24  # characters of a cell that is read
 
 
 def points_rows(graded: Results) -> Iterable[list[str]]:
-    """A row of `COLUMNS` for each student and task, with an empty comment."""
+    """A row of `COLUMNS` for each student and task, with an empty comment.
+
+    The first row of a notebook has its notices.
+    """
     for student, marked in graded:
-        notices = "; ".join(marked.notices)
-        for found in marked.marks:
+        for place, found in enumerate(marked.marks):
+            notices = "" if place else "; ".join(first_of(marked.notices))
             about = [student, marked.assignment.stem, found.task, found.share]
             cause, verdict = "" if found.full else found.cause, BREAK.join(found.text.splitlines())
             row = [*about, f"{found.possible:g}", cause, notices, marked.submitted, verdict, ""]
             yield [*map(cell, row)]
+
+
+def first_of(notices: list[str]) -> list[str]:
+    """The first notices of a notebook, and how many more there are.
+
+    >>> first_of(["a"] * 25)[-1]
+    'and 5 more'
+    """
+    more = len(notices) - SHOWN
+    return notices if more <= 0 else [*notices[:SHOWN], f"and {more} more"]
 
 
 def points_table(graded: Results) -> str:
@@ -107,7 +122,7 @@ def class_report(graded: Results) -> str:
     told = [
         f"- {inline(student)}, {inline(m.path.name)}: {inline(notice)}"
         for student, m in graded
-        for notice in m.notices
+        for notice in first_of(m.notices)
     ]
     told += [f"- {inline(line)}" for line in copies(graded)]
     return "\n".join([*lines, "", "## To look at", "", *(told or ["Nothing."])]) + "\n"

@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import os
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-import torch
-
-import nmtcourse.homework
 from nmtcourse.homework.answers import definitions
 from nmtcourse.homework.compare import Finding
 from nmtcourse.homework.grading import Verdict, assignments, judge
-from nmtcourse.homework.limits import Stopped, within
+from nmtcourse.homework.limits import Nowhere, Stopped, prepare, within
 from nmtcourse.homework.marks import Mark, encodable
 from nmtcourse.homework.notebooks import beginning
 from nmtcourse.homework.task import Task
 
 GRACE = 10.0  # seconds of processor time within which an interrupted cell must end
 JUDGE_SECONDS = 240.0  # for all properties of a task, each of which has a limit of its own
-MEMORY = 8  # GiB of address space; torch alone takes about three
-FILE = 2**29  # bytes of a file, so that no notebook fills the disk alone
 
 
 Messages = Iterator[dict[str, Any]]
@@ -118,16 +111,6 @@ def verdict_on(task: Task, answers: list[Any], full: list[str]) -> Verdict:
     return judge(task, answers[0], *others)
 
 
-def confirm(id: str, code: str, full: list[str], _: None = None) -> Iterator[float]:
-    """Judge the answer that some code alone defines; gives its points."""
-    prepare()
-    task, namespace = assignments()[id[:2]].tasks[id], {"__name__": "__main__"}
-    with contextlib.redirect_stdout(Nowhere()), within(JUDGE_SECONDS):
-        exec(compile(code, "<definitions>", "exec"), namespace)
-    answers = [namespace.get(name) for name in (task.name, *task.uses)]
-    yield verdict_on(task, answers, full).points
-
-
 def mark_of(verdict: Verdict, language: str) -> Mark:
     """The mark of a verdict, whose text has the language of the page."""
     task, finding = verdict.task, verdict.finding
@@ -143,28 +126,6 @@ def mark_of(verdict: Verdict, language: str) -> Mark:
         begun=verdict.begun,
         behaviour=verdict.behaviour,
     )
-
-
-def prepare() -> None:
-    """What a page expects of its process, and the limits of memory and files."""
-    nmtcourse.homework.grade = lambda *given, **options: 0.0
-    nmtcourse.homework.hint = lambda *given, **options: None
-    torch.set_num_threads(1)
-    with contextlib.suppress(FileNotFoundError):  # a cell may have deleted it
-        sys.path.append(os.getcwd())  # last, so that no file of a student hides a library
-    try:
-        import resource
-    except ImportError:  # Windows
-        return
-    for kind, size in ((resource.RLIMIT_AS, MEMORY * 2**30), (resource.RLIMIT_FSIZE, FILE)):
-        resource.setrlimit(kind, (size, resource.getrlimit(kind)[1]))
-
-
-class Nowhere(io.TextIOBase):
-    """An output that keeps nothing, however much is written."""
-
-    def write(self, text: str) -> int:
-        return len(text)
 
 
 def new_shell() -> Any:

@@ -263,7 +263,11 @@ class Assignment:
                     raise Finding(f"you chose {choice!r}", "what your own function computes")
 
             name, text = f"choice_{self.number}", f"{_text(right.__doc__ or '')}\n\n{listed}"
-            marked = f'### BEGIN SOLUTION\n{name} = "{right(*uses)}"\n### END SOLUTION'
+            try:
+                letter = right(*uses)
+            except NotImplementedError:  # a master without solutions
+                letter = BLANK
+            marked = f'### BEGIN SOLUTION\n{name} = "{letter}"\n### END SOLUTION'
             source = f'{name} = "{BLANK}"  # replace the question mark by a letter\n{marked}'
             task = Task(
                 self._next(),

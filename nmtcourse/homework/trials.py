@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from torch.utils._pytree import tree_map
 
-from nmtcourse.homework.compare import Finding, described, same
+from nmtcourse.homework.compare import Finding, Forged, described, same
 from nmtcourse.homework.inputs import Draw, shrink
 from nmtcourse.homework.laws import Careful, CarefulClass, methods_of
 from nmtcourse.homework.limits import Stopped, within
@@ -246,7 +246,7 @@ def observed(
             subject.settle()
     except Finding as finding:
         return seen, placed(finding, given_to(subject))
-    except (Stopped, KeyboardInterrupt):
+    except (Stopped, Forged, KeyboardInterrupt):
         raise
     except BaseException as error:  # SystemExit as well would end the reader's kernel
         if isinstance(error, NotImplementedError) and not str(error):  # torch's own have a text

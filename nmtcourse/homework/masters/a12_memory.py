@@ -363,8 +363,8 @@ def keeps_to_the_memory(answer, draw: Draw):
 def makes_few_batches(answer, draw: Draw):
     """There are at most 40 % more batches than sorting and filling gives."""
     lengths = corpus(draw, 600)
+    found = len(planned(answer, lengths, quadratic, 60_000))  # first: see `answering`
     good = len(fitting_batches(lengths, quadratic, 60_000))
-    found = len(planned(answer, lengths, quadratic, 60_000))
     holds(found <= 1.4 * good, f"{found} batches", f"at most {int(1.4 * good)}")
 
 

@@ -1,0 +1,104 @@
+"""Run an answer where neither solutions nor judge are, and send what it does as data.
+
+This is what a fresh process calls (`nmtcourse.homework.apart`) for the points of a class. It gets
+the master of an assignment without its solutions, and imports none; under Linux it cannot read
+them. What it sends is replayed elsewhere (`nmtcourse.homework.confirming`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import linecache
+import re
+import sys
+import types
+from collections.abc import Iterator
+from typing import Any
+
+from nmtcourse.homework.inputs import Draw
+from nmtcourse.homework.limits import Nowhere, Stopped, prepare, undisturbed, within
+from nmtcourse.homework.task import SOLUTION, Assignment, Task
+from nmtcourse.homework.transcript import Recorder, encode
+from nmtcourse.homework.trials import guarded, observed, turns
+
+DEFINED_SECONDS = 120.0  # of processor time for the definitions
+PAGE = "homework_without_solutions"
+BLANK = r"\1### BEGIN SOLUTION\n\1raise NotImplementedError()\n\1### END SOLUTION\n"
+MISTAKES = re.compile(r'(?ms)^( *)mistakes=r?"""\n.*?^\1""",\n')
+
+
+def without_solutions(source: str) -> str:
+    """The source of a master in which nothing is solved, and no mistake is known."""
+    return SOLUTION.sub(BLANK, MISTAKES.sub("", source))
+
+
+def page_of(source: str) -> Assignment:
+    """The assignment of a master's source, without a file."""
+    page: Any = types.ModuleType(PAGE)
+    page.__file__ = f"<{PAGE}>"
+    lines = source.splitlines(keepends=True)
+    linecache.cache[page.__file__] = (len(source), None, lines, page.__file__)
+    sys.modules[PAGE] = page
+    exec(compile(source, page.__file__, "exec"), vars(page))
+    return page.homework
+
+
+def answered(
+    page: str, task: str, code: str, draws: list[Any] | None, number: int
+) -> Iterator[dict[str, Any]]:
+    """What the answer to a task does on some inputs of its property with that number.
+
+    First the kind of each answer; then a list of events for each turn of each input. An input is a
+    number, or the list of its choices.
+    """
+    prepare()
+    found = page_of(page).tasks
+    namespace: dict[str, Any] = {"__name__": "__main__"}
+    with contextlib.redirect_stdout(Nowhere()), within(DEFINED_SECONDS):
+        exec(compile(code, "<definitions>", "exec"), namespace)
+    names = [found[task].name, *found[task].uses]
+    answers = [namespace.get(name) for name in names]
+    yield {"kinds": [kind_of(each) for each in answers], "value": encode(answers[0])}
+    with undisturbed():
+        try:
+            with within(found[task].seconds):
+                yield from transcripts(found, found[task], answers, draws or [], number)
+        except Stopped:
+            yield {"events": [], "ended": f"stopped after {found[task].seconds:g} s"}
+
+
+def kind_of(answer: Any) -> str:
+    """What an answer is: a function, a class, a class of modules, or a value."""
+    if not inspect.isclass(answer):
+        return "function" if callable(answer) else "value"
+    import torch
+
+    return "module" if issubclass(answer, torch.nn.Module) else "class"
+
+
+def transcripts(
+    tasks: dict[str, Task], task: Task, answers: list[Any], draws: list[Any], number: int
+) -> Iterator[dict[str, Any]]:
+    """The events of each turn of some inputs, and what ended a turn."""
+    prop, recorder = task.properties[number], Recorder(task)
+    subject = recorder.of(answers[0])
+    if task.uses:
+        subject = (subject, *(recorder.of(each) for each in answers[1:]))
+    for each in draws:
+        draw = Draw(0, each) if isinstance(each, list) else Draw(each)
+        careful, only = guarded(task, subject), None
+        plan: list[tuple[int, bool] | None] = [None]
+        while plan:
+            turn = plan.pop(0)
+            recorder.begin([])
+            if turn is None:
+                _, raised = observed(prop, careful, draw)
+                draw.choices = each if isinstance(each, list) else draw.choices
+                only = sum(draw.choices)
+                plan = [*turns(prop, prop.plain and len(task.signature) > 1 and only % 2 == 0)]
+            else:
+                one = only // 2 if turn[1] and only is not None else None
+                _, raised = observed(prop, careful, draw.again(turn[0]), one)
+            ended = "" if raised is None else raised.measured[:2000]
+            yield {"events": recorder.events, "ended": ended}

@@ -1,0 +1,71 @@
+"""Answers to 04.1 that compute nothing, and try to get its points all the same."""
+
+AN_OBJECT = """\
+class Equal:
+    def __ne__(self, other):
+        return False
+    def __eq__(self, other):
+        return True
+    def __getattr__(self, name):
+        return self
+    def __call__(self, *given):
+        return self
+def stable_softmax(scores):
+    return Equal()
+"""
+A_METHOD_OF_TORCH = """\
+import torch
+def stable_softmax(scores):
+    torch.Tensor.nan_to_num = lambda self, *given: torch.zeros_like(self)
+    return torch.zeros_like(scores)
+"""
+MODULES = """\
+import torch
+def stable_softmax(scores):
+    name = "nmtcourse." + "homework." + "masters.a04_attention"
+    return torch.serialization.sys.modules[name].stable_softmax(scores)
+"""
+IMPORTED = """\
+import torch
+def stable_softmax(scores):
+    find = getattr(torch.serialization.sys.modules["import" + "lib"], "import_" + "module")
+    return find("nmtcourse." + "homework." + "masters.a04_attention").stable_softmax(scores)
+"""
+FRAMES = """\
+def stable_softmax(scores):
+    try:
+        raise ValueError
+    except ValueError as error:
+        frame = getattr(getattr(error, "__trace" + "back__"), "tb_" + "frame")
+    while frame is not None:
+        known = getattr(frame, "f_" + "locals")
+        if "task" in known and hasattr(known["task"], "solution"):
+            return known["task"].solution(scores)
+        frame = getattr(frame, "f_" + "back")
+"""
+THE_SOCKET = """\
+import io
+MARK = b'{"mark": {"task": "04.1", "title": "x", "points": 4.0, "possible": 4.0}}'
+def stable_softmax(*given):
+    try:
+        get_ipython
+        text = MARK + b"\\nnull\\n"
+    except NameError:
+        text = b"4.0\\nnull\\n"
+    for number in range(3, 40):
+        try:
+            io.FileIO(number, "wb", closefd=False).write(text)
+        except Exception:
+            pass
+"""
+EMPTY = """b'{"kinds": ["function"], "value": null}\\n' + b'{"events": []}\\n' * 600"""
+AN_EMPTY_TRANSCRIPT = THE_SOCKET.replace('b"4.0\\nnull\\n"', EMPTY)
+ALL = {
+    "an object": AN_OBJECT,
+    "a method of torch": A_METHOD_OF_TORCH,
+    "modules": MODULES,
+    "imported": IMPORTED,
+    "frames": FRAMES,
+    "the socket": THE_SOCKET,
+    "an empty transcript": AN_EMPTY_TRANSCRIPT,
+}
