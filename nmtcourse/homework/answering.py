@@ -49,14 +49,18 @@ def answered(
 ) -> Iterator[dict[str, Any]]:
     """What the answer to a task does on some inputs of its property with that number.
 
-    First the kind of each answer; then a list of events for each turn of each input. An input is a
+    First the kind of each answer, or why there is none; then a list of events for each turn of each input. An input is a
     number, or the list of its choices.
     """
     prepare()
     found = page_of(page).tasks
     namespace: dict[str, Any] = {"__name__": "__main__"}
-    with contextlib.redirect_stdout(Nowhere()), within(DEFINED_SECONDS):
-        exec(compile(code, "<definitions>", "exec"), namespace)
+    try:
+        with contextlib.redirect_stdout(Nowhere()), within(DEFINED_SECONDS):
+            exec(compile(code, "<definitions>", "exec"), namespace)
+    except (Exception, Stopped) as error:
+        yield {"failed": f"{type(error).__name__}: {str(error)[:300]}"}
+        return
     names = [found[task].name, *found[task].uses]
     answers = [namespace.get(name) for name in names]
     yield {"kinds": [kind_of(each) for each in answers], "value": encode(answers[0])}
@@ -84,7 +88,11 @@ def transcripts(
     prop, recorder = task.properties[number], Recorder(task)
     subject = recorder.of(answers[0])
     if task.uses:
-        subject = (subject, *(recorder.of(each) for each in answers[1:]))
+        others = []
+        for name, each in zip(task.uses, answers[1:], strict=True):
+            recorder.task = next(used for used in tasks.values() if used.name == name)
+            others.append(recorder.of(each))
+        subject = (subject, *others)
     for each in draws:
         draw = Draw(0, each) if isinstance(each, list) else Draw(each)
         careful, only = guarded(task, subject), None

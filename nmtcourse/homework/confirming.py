@@ -70,7 +70,12 @@ class Confirmation:
         messages = self.host.messages(request, SECONDS, patience=3, most=MOST)
         try:
             first = next(messages, None)
+            if isinstance(first, dict) and "failed" in first:
+                failed = str(first["failed"])[:400]
+                return Finding(f"its definitions alone raise {failed}", "an answer")
             replay, subject = self.subject(first)
+            if prop.inside:
+                return inside_fault(prop, messages)
             return self.first_fault(prop, inputs, replay, subject, messages)
         except Forged as forged:
             return Finding(str(forged), "an answer")
@@ -161,6 +166,20 @@ class Confirmation:
             seen, raised = observed(prop, careful, other, one)
             finding = judged(task, prop, other, seen, raised, wanted, exact=mixed)
         return finding
+
+
+def inside_fault(prop: Property, messages: Iterator) -> Finding | None:
+    """What the process of an answer itself found wrong with how it computes, if anything."""
+    count = 0
+    for message in messages:
+        count += 1
+        if not isinstance(message, dict) or not isinstance(message.get("ended"), str):
+            raise Forged(FORGED)
+        if message["ended"]:
+            return Finding(message["ended"][:2000], "an answer")
+    if count < prop.draws:
+        raise Forged(FORGED)
+    return None
 
 
 def take_turn(replay: Replay, messages: Iterator) -> None:

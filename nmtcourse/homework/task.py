@@ -57,6 +57,7 @@ class Property:
     shrinks: bool = True
     plain: bool = False  # it compares the result, and nothing else
     whole: bool = False  # it holds for all that the signature allows
+    inside: bool = False  # it looks at how an answer computes, which its results do not show
 
 
 @dataclass(eq=False)
@@ -209,6 +210,7 @@ class Assignment:
         again: bool = True,
         shrinks: bool = True,
         whole: bool = False,
+        inside: bool = False,
         **kinds: Any,
     ) -> Any:
         """Add the decorated function, with its docstring, as a `Property`.
@@ -222,7 +224,7 @@ class Assignment:
             require(bool(measure.__doc__), measure.__name__, "documented: what must hold", None)
             statement = " ".join((measure.__doc__ or "").split())
             given = measured(measure, {**task.signature, **kinds})
-            how = {"again": again, "shrinks": shrinks, "whole": whole}
+            how = {"again": again, "shrinks": shrinks, "whole": whole, "inside": inside}
             task.checks.append(Property(statement, advice, worth, draws, given, **how))
             return measure
 

@@ -42,6 +42,7 @@ TYPES = {
     )
 }
 LARGEST = 2**26  # bytes of a tensor
+DEEP = ("weights", "slopes", "buffers", "modes")  # of a module
 FORGED = "its process sent something else than an answer"
 Event = dict[str, Any]
 
@@ -331,7 +332,7 @@ class Recorder(Tape):
         self.open = event = {"name": name, "asked": [], "back": []}
         self.events.append(event)
         chance, given = torch.get_rng_state(), [*args, *kwargs.values()]
-        inputs = differentiable([*given, owner if isinstance(owner, nn.Module) else None])
+        inputs = differentiable([*given, owner if name != "__init__" else None])
         try:
             lent = [self.lend(each) for each in args]
             named = {key: self.lend(each) for key, each in kwargs.items()}
@@ -410,7 +411,7 @@ class Replay(Tape):
     def __init__(self, task: Any):
         super().__init__(task)
         self.shelf = Shelf()
-        self.ended: list[str] = []  # why the answer's process did not go on
+        self.ended = [FORGED, "an answer"]  # why the answer's process did not go on
 
     def of(self, kind: str) -> Any:
         """What takes the place of an answer: a function, a class, or a class of modules."""
@@ -449,14 +450,16 @@ class Replay(Tape):
         """What the next event says of a call. Raises Forged if it is of something else."""
         given = [*args, *kwargs.values()]
         if not self.events:
-            raise Finding(*(self.ended or [FORGED, "an answer"]))
+            raise Finding(*self.ended)
         event = self.events.pop(0)
         if not isinstance(event, dict) or event.get("name") != name:
             raise Forged(FORGED)
-        inputs = differentiable([*given, owner if isinstance(owner, nn.Module) else None])
+        inputs = differentiable([*given, owner if name != "__init__" else None])
         self.lent += [each for each in given if is_lent(each)]
         self.ask_lent(event.get("asked"))
-        after = event.get("after")
+        if "after" not in event:  # not all of it was data
+            raise Finding(*self.ended)
+        after = event["after"]
         if not isinstance(after, list) or len(after) != len(given):
             raise Forged(FORGED)
         for value, state in zip(given, after, strict=True):
@@ -560,7 +563,7 @@ def leave_in(value: Any, state: Any, deep: bool, shelf: Shelf) -> None:
                 if type(vars(value)[name]) in (int, float) and type(count) in (int, float):
                     setattr(value, name, count)
             if deep:
-                leave_in_module(value, {name: decode(state[name]) for name in state})
+                leave_in_module(value, {name: decode(state[name]) for name in DEEP})
         elif deep and isinstance(value, torch.optim.Optimizer):
             value.load_state_dict(decode(state))
         elif deep and isinstance(value, Path):

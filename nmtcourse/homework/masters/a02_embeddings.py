@@ -84,7 +84,9 @@ def gradients_reach_the_table(answer, ids, table, draw):
     yield "the gradient of the table", gradients(answer(ids, table), towards, table)[0]
 
 
-@homework.check(lookup, "Multiply the table as a whole: read no single row of it.", draws=6)
+@homework.check(
+    lookup, "Multiply the table as a whole: read no single row of it.", draws=6, inside=True
+)
 def is_one_product(answer, ids, table):
     """The table is multiplied once, and not indexed."""
     with Operations(of=table) as operations:

@@ -188,7 +188,10 @@ homework.promise(
 
 
 @homework.check(
-    multi_head_attention, "One operation can serve all heads: give them an axis.", draws=4
+    multi_head_attention,
+    "One operation can serve all heads: give them an axis.",
+    draws=4,
+    inside=True,
 )
 def takes_all_heads_at_once(answer, draw):
     """More heads do not mean more operations: there is no loop over heads."""

@@ -361,7 +361,11 @@ def computes_the_same(answer, config, source, target, draw):
 
 
 @homework.check(
-    OwnTransformer, "Where does dropout apply, besides inside the layers?", draws=4, again=False
+    OwnTransformer,
+    "Where does dropout apply, besides inside the layers?",
+    draws=4,
+    again=False,
+    inside=True,
 )
 def drops_in_training(answer, config):
     """In training, dropout applies to embeddings plus positions, on both sides."""
