@@ -16,13 +16,15 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from pathlib import Path
+from typing import Any
 
+from nmtcourse.homework.answers import definitions, written_answers
 from nmtcourse.homework.apart import Host, require_processes, stop_all
 from nmtcourse.homework.grading import assignments
 from nmtcourse.homework.marking import MARKED, UNGRADED, mark_bytes
 from nmtcourse.homework.marks import Mark, Marked
 from nmtcourse.homework.mislaid import files_of, instead, is_named, printable
-from nmtcourse.homework.notebooks import number_in, parsed, read_bytes
+from nmtcourse.homework.notebooks import number_in, parsed, read_bytes, steps_of
 from nmtcourse.homework.task import Assignment
 from nmtlib.errors import require
 from nmtlib.files import write_atomically
@@ -124,22 +126,28 @@ def read_student(
 ) -> Iterator[Entry]:
     """What is graded of a student: a notebook of each assignment.
 
-    The one with the assignment's own name is graded, otherwise the one with the highest number in
-    its name. `fail` receives every file that is not a notebook of an assignment, and those of which
+    One that was worked on counts before untouched ones: a browser names a second download
+    "04_attention (1).ipynb". Of several, the one with the assignment's own name is graded,
+    otherwise the one with the highest number in its name. `fail` receives every file that is not a notebook of an assignment, and those of which
     none is the last.
     """
-    found: dict[str, list[tuple[Path, bytes]]] = defaultdict(list)
+    found: dict[str, list[tuple[bool, Path, bytes]]] = defaultdict(list)
     for path in paths:
         try:
             raw = read_bytes(path)
-            found[parsed(path, raw)[1].stem].append((path, raw))
+            book, assignment = parsed(path, raw)
+            found[assignment.stem].append((is_worked_on(book, assignment), path, raw))
         except Exception as error:
             fail(path, reason(error))
+
+    def rank(stem: str, path: Path) -> tuple[bool, int]:
+        return path.stem == stem, 0 if path.stem == stem else version(path)
+
     for stem, each in found.items():
-        each.sort(key=lambda pair: (pair[0].stem == stem, version(pair[0])), reverse=True)
-        (path, raw), *others = each
-        names = [str(p.relative_to(place)) for p, _ in each]
-        if others and path.stem != stem and version(path) == version(others[0][0]):
+        each.sort(key=lambda one: (one[0], *rank(stem, one[1])), reverse=True)
+        (begun, path, raw), *others = each
+        names = [str(p.relative_to(place)) for _, p, _ in each]
+        if others and (begun, *rank(stem, path)) == (others[0][0], *rank(stem, others[0][1])):
             fail(path, f"{UNGRADED}: there are {', '.join(names)}; keep one, named {stem}.ipynb")
             continue
         near, notices = files_near(path)
@@ -147,6 +155,18 @@ def read_student(
             notices.append(f"{names[0]} was graded, and left out: {', '.join(names[1:])}")
         changed = datetime.fromtimestamp(path.stat().st_mtime).astimezone()
         yield Entry(place.name, path, raw, near, notices, changed.isoformat(timespec="seconds"))
+
+
+def is_worked_on(book: Any, assignment: Assignment) -> bool:
+    """Whether a notebook has an answer that is more than a stub, or a letter."""
+    own = [source for source, id in steps_of(book, assignment) if not id]
+    choices = {task.name: definitions(task.student_source) for task in assignment.tasks.values()}
+    chosen = {name: text for source in own for name, text in definitions(source).items()}
+    letters = any(
+        task.uses and chosen.get(name, text[name]) != text[name]
+        for task, (name, text) in zip(assignment.tasks.values(), choices.items(), strict=True)
+    )
+    return letters or bool(written_answers(own, assignment))
 
 
 def version(path: Path) -> int:

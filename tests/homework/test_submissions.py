@@ -112,6 +112,24 @@ def test_a_copy_counts_once_and_is_told_of(folder, marked, capsys):
     assert "| 04.1 Softmax | 1 |" in page and "the same answers" not in page
 
 
+@pytest.mark.parametrize("name", ["04_attention (1).ipynb", "04_attention-Copy1.ipynb"])
+@pytest.mark.parametrize("letter", [False, True])
+def test_the_notebook_that_was_worked_on_counts_before_the_untouched_one(
+    name, letter, folder, marked
+):
+    book = json.loads(PAGE)
+    for cell in book["cells"]:
+        if letter and cell["id"] == "answer-04-4":
+            cell["source"] = ['choice_04 = "A"']
+        elif not letter and cell["id"] == "answer-04-1":
+            cell["source"] = ["def stable_softmax(scores):\n    return scores"]
+    hand_in(folder / "ann" / NAME)
+    hand_in(folder / "ann" / name, text=json.dumps(book))
+    ((_, found),) = submissions.grade_all(folder)
+    assert marked == [folder / "ann" / name]
+    assert found.notices == [f"{name} was graded, and left out: {NAME}"]
+
+
 def test_without_the_usual_name_the_highest_number_counts(folder, marked):
     """The time of a file is that of an archive or of a download, not of the work."""
     hand_in(folder / "ann" / "04_mine-Copy2.ipynb", age=9)
