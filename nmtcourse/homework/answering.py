@@ -49,8 +49,8 @@ def answered(
 ) -> Iterator[dict[str, Any]]:
     """What the answer to a task does on some inputs of its property with that number.
 
-    First the kind of each answer, or why there is none; then a list of events for each turn of each input. An input is a
-    number, or the list of its choices.
+    First the kind of each answer, or why there is none; then a list of events for each turn of each
+    input. An input is a number, or the list of its choices.
     """
     prepare()
     found = page_of(page).tasks

@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from nmtcourse.homework.answers import definitions, written_answers
+from nmtcourse.homework.answers import definitions
 from nmtcourse.homework.apart import Host, require_processes, stop_all
 from nmtcourse.homework.grading import assignments
 from nmtcourse.homework.marking import MARKED, UNGRADED, mark_bytes
@@ -128,8 +128,8 @@ def read_student(
 
     One that was worked on counts before untouched ones: a browser names a second download
     "04_attention (1).ipynb". Of several, the one with the assignment's own name is graded,
-    otherwise the one with the highest number in its name. `fail` receives every file that is not a notebook of an assignment, and those of which
-    none is the last.
+    otherwise the one with the highest number in its name. `fail` receives every file that is not
+    a notebook of an assignment, and those of which none is the last.
     """
     found: dict[str, list[tuple[bool, Path, bytes]]] = defaultdict(list)
     for path in paths:
@@ -158,15 +158,15 @@ def read_student(
 
 
 def is_worked_on(book: Any, assignment: Assignment) -> bool:
-    """Whether a notebook has an answer that is more than a stub, or a letter."""
-    own = [source for source, id in steps_of(book, assignment) if not id]
-    choices = {task.name: definitions(task.student_source) for task in assignment.tasks.values()}
-    chosen = {name: text for source in own for name, text in definitions(source).items()}
-    letters = any(
-        task.uses and chosen.get(name, text[name]) != text[name]
-        for task, (name, text) in zip(assignment.tasks.values(), choices.items(), strict=True)
-    )
-    return letters or bool(written_answers(own, assignment))
+    """Whether a notebook has an answer that is not as the page gives it."""
+    given: dict[str, str] = {}
+    for task in assignment.tasks.values():
+        given |= definitions(task.student_source)
+    written = dict(given)
+    for source, id in steps_of(book, assignment):
+        if not id:
+            written |= definitions(source)
+    return any(written[name] != text for name, text in given.items())
 
 
 def version(path: Path) -> int:

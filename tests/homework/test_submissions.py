@@ -197,7 +197,7 @@ def test_who_has_no_notebook_that_runs_has_rows_without_points(folder, marked):
     ]:
         assert [row["task"] for row in rows[student]] == [*FOUR.tasks]
         assert {row["points"] for row in rows[student]} == {"0"}
-        assert all(why in row["notices"] for row in rows[student])
+        assert why in rows[student][0]["notices"]
         assert f"- {student}, 04\\_attention.ipynb: " in reports.class_report(graded)
     assert [float(row["points"]) for row in rows["ben"]] == [1] and list(rows) == sorted(rows)
     assert "| 04.1 Softmax | 1 |" in reports.class_report(graded)
