@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import math
 import re
@@ -11,13 +10,14 @@ from typing import Any
 
 import torch
 
+from nmtcourse.homework import trials
 from nmtcourse.homework.compare import Finding, same, short
 from nmtcourse.homework.inputs import HALVES, Draw
 from nmtcourse.homework.limits import Stopped, within
 from nmtcourse.homework.task import Property, Task
-from nmtcourse.homework.trials import PLACE, Outcome, Trial, tried
+from nmtcourse.homework.trials import PLACE, Outcome, Trial
 
-PATIENCE = 5  # times a task's seconds: only a call that hangs here and nowhere before meets the end
+HANGS = 3.0  # seconds of processor time on one input, after which an answer is not tried again
 NUMBER = re.compile(r"-?\d+\.?\d*(?:e[-+]?\d+)?|nan|inf")
 
 
@@ -25,13 +25,8 @@ def diagnose(task: Task, prop: Property, answer: Any, found: list[Outcome]) -> s
     """The one known mistake that gives the same results as an answer wherever it was tried, or ''.
 
     The last of `found` is the outcome of `prop`, the others those of the properties before it.
+    Raises Stopped if the answer hangs on an input.
     """
-    with contextlib.suppress(Stopped), within(PATIENCE * task.seconds):
-        return _diagnosed(task, prop, answer, found)
-    return ""
-
-
-def _diagnosed(task: Task, prop: Property, answer: Any, found: list[Outcome]) -> str:
     numbered = [*zip(task.properties, found, strict=False)]
     tests = [(prop, trial) for trial in found[-1].trials[:-3:-1]]
     tests += [(prop, tried(task, prop, answer, Draw(number))) for number in range(60, 64)]
@@ -52,6 +47,12 @@ def _diagnosed(task: Task, prop: Property, answer: Any, found: list[Outcome]) ->
     return likely[0] if len(likely) == 1 else ""
 
 
+def tried(task: Task, prop: Property, answer: Any, draw: Draw) -> Trial:
+    """What is wrong with an answer on one input. Raises Stopped if it hangs there."""
+    with within(HANGS):
+        return trials.tried(task, prop, answer, draw)
+
+
 def behaviour(task: Task, answer: Any) -> str:
     """A digest of the wrong numbers that an answer gives on many inputs; '' if there are few.
 
@@ -59,11 +60,10 @@ def behaviour(task: Task, answer: Any) -> str:
     """
     numbered = [(replace(p, again=False), n) for p in task.properties for n in range(200, 212)]
     try:
-        with within(PATIENCE * task.seconds):
-            trials = [tried(task, p, answer, Draw(number)) for p, number in numbered]
+        every = [tried(task, p, answer, Draw(number)) for p, number in numbered]
     except Stopped:
         return ""  # how far it came depends on the machine
-    bad = [trial.seen for trial in trials if trial.finding is not None and trial.seen]
+    bad = [trial.seen for trial in every if trial.finding is not None and trial.seen]
     wrong = [repr([short(_coarse(each.value)) for each in seen]) for seen in bad]
     return hashlib.sha256(repr(wrong).encode()).hexdigest()[:16] if len(wrong) > 3 else ""
 

@@ -6,7 +6,7 @@ import contextlib
 import importlib
 import pkgutil
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -16,7 +16,7 @@ from nmtcourse.homework import masters, progress
 from nmtcourse.homework.chinese import chinese, language_here, speaks
 from nmtcourse.homework.compare import Finding
 from nmtcourse.homework.diagnosis import behaviour, diagnose
-from nmtcourse.homework.limits import undisturbed
+from nmtcourse.homework.limits import Stopped, undisturbed
 from nmtcourse.homework.task import BLANK, Assignment, Property, Task
 from nmtcourse.homework.trials import UNWRITTEN, Outcome, outcome
 from nmtlib.errors import did_you_mean
@@ -129,13 +129,16 @@ def hint(id: str, number: int = 1, folder: Path | None = None) -> None:
     progress.count("hints", id, number, folder)  # last: a hint needs no file
 
 
-def judge(task: Task, answer: Any, *others: Any) -> Verdict:
+def judge(
+    task: Task, answer: Any, *others: Any, known: Mapping[str, float | None] | None = None
+) -> Verdict:
     """The verdict on an answer, whether it raises, prints, warns, or never returns.
 
     Properties are tried in the order of debugging; at the first that does not hold, the points of
     the earlier ones remain. A result of the wrong type with the right numbers costs a third.
+    `known` are the points of other tasks that were judged before.
     """
-    if task.uses and (missing := unsupported(task, answer, others)):
+    if task.uses and (missing := unsupported(task, answer, others, known or {})):
         return Verdict(task, 0.0, task.properties[0].statement, missing)
     given = (answer, *others) if task.uses else answer
     found: list[Outcome] = []
@@ -148,13 +151,18 @@ def judge(task: Task, answer: Any, *others: Any) -> Verdict:
         points, finding = points_of(task, finding_of)
         if finding is None:
             return Verdict(task, task.points)
-        if not (finding.minor or finding.cause):
-            finding.cause = diagnose(task, task.properties[len(found) - 1], given, found)
+        hangs = any(each.hangs for each in found)  # then nothing runs it again
+        if not (finding.minor or finding.cause or hangs):
+            try:
+                finding.cause = diagnose(task, task.properties[len(found) - 1], given, found)
+            except Stopped:
+                hangs = True
     prop = next(
         p for p, each in zip(task.properties, found, strict=False) if each.finding is finding
     )
     advice, odd = finding.usual or prop.advice, ""
-    if not (finding.cause or finding.minor or task.uses or finding.measured == UNWRITTEN):
+    nameless = not (finding.cause or finding.minor or finding.measured == UNWRITTEN)
+    if nameless and not (hangs or task.uses):
         with undisturbed():
             odd = behaviour(task, given)
     return Verdict(task, points, prop.statement, finding, advice, odd)
@@ -182,7 +190,9 @@ def points_of(
     return points, first
 
 
-def unsupported(task: Task, choice: Any, others: tuple) -> Finding | None:
+def unsupported(
+    task: Task, choice: Any, others: tuple, known: Mapping[str, float | None]
+) -> Finding | None:
     """What a choice lacks: it is not made yet, or an answer that it is compared with has no points.
 
     Otherwise a meaningless function, which may agree with any letter, would earn its points.
@@ -191,7 +201,8 @@ def unsupported(task: Task, choice: Any, others: tuple) -> Finding | None:
         return Finding(UNWRITTEN, "a letter", "")
     tasks = {each.name: each for each in assignments()[task.id[:2]].tasks.values()}
     for name, other in zip(task.uses, others, strict=False):
-        if not judge(tasks[name], other).points:
+        points = known.get(tasks[name].id)
+        if not (judge(tasks[name], other).points if points is None else points):
             lacking, advice = f"your {name} has no points yet", f"Repair {tasks[name].id} first."
             return Finding(lacking, "one to compare your choice with", advice)
     return None

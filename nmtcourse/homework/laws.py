@@ -31,9 +31,9 @@ CHANGED = "a later call changed an earlier result"
 class Careful:
     """A student's function that may not change what it is given, or call what is forbidden.
 
-    `given` has the arguments of the last call. A `seeded` function has a seed or a generator, and
-    may not use a global one. It may change the arguments that it `changes`. With a number `only`,
-    calls get the arguments of the turn before, except for one.
+    `given` has copies of the arguments of the last call. A `seeded` function has a seed or a
+    generator, and may not use a global one. It may change the arguments that it `changes`. With a
+    number `only`, calls get the arguments of the turn before, except for one.
     """
 
     def __init__(
@@ -59,7 +59,8 @@ class Careful:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         used = self.renewed(args)
-        self.given = named_arguments(self.function, used, kwargs)
+        # Copies: a report shows what the answer was given, whatever becomes of it afterwards.
+        self.given = named_arguments(self.function, [*map(copied, used)], kwargs)
         return self.watched(self.function, used, kwargs)
 
     def watched(self, function: Callable, args: Any, kwargs: Any, owner: Any = None) -> Any:
@@ -155,7 +156,7 @@ class CarefulClass(Careful):
             if self.busy:
                 return bound(*args, **kwargs)
             self.busy, used = True, self.renewed(args)
-            self.given = {**self.built, **named_arguments(bound, used, kwargs)}
+            self.given = {**self.built, **named_arguments(bound, [*map(copied, used)], kwargs)}
             try:
                 return self.watched(bound, used, kwargs, owner)
             finally:
@@ -164,8 +165,9 @@ class CarefulClass(Careful):
         return method
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        self.built = self.given = named_arguments(self.__wrapped__, args, kwargs)
-        with unchanged(**self.built):
+        given = named_arguments(self.__wrapped__, args, kwargs)
+        self.built = self.given = {name: copied(value) for name, value in given.items()}
+        with unchanged(**given):
             made = self.function(*args, **kwargs)
             self.made = self.made or [made, self.function(*args, **kwargs)]
         one, other = ({*map(key_of, tensors_of(each))} for each in self.made)

@@ -89,26 +89,26 @@ class Plan:
             answers = [self.shell.user_ns[name] for name in names]
             if task.uses and isinstance(answers[0], str):
                 yield encodable({"letter": [task.id, answers[0].strip().upper()[:1]]})
-            full = [id for id, mark in self.marks.items() if mark.full]
-            verdict = verdict_on(task, answers, full)
+            verdict = verdict_on(task, answers, self.marks)
         mark, known = mark_of(verdict, self.language), self.marks.get(task.id)
         if known is None or (mark.points or 0) > (known.points or 0) or not known.begun:
             self.marks[task.id] = mark
             yield encodable({"mark": vars(mark)})
 
 
-def verdict_on(task: Task, answers: list[Any], full: list[str]) -> Verdict:
+def verdict_on(task: Task, answers: list[Any], marks: dict[str, Mark]) -> Verdict:
     """The verdict on an answer, and on those that a choice is compared with.
 
     The solution takes the place of one that had full points before: a later cell may have redefined
-    what it uses.
+    what it uses. What was judged before is not judged again.
     """
     tasks = {each.name: each for each in assignments()[task.id[:2]].tasks.values()}
-    others = [
-        tasks[name].solution if tasks[name].id in full else answer
-        for name, answer in zip(task.uses, answers[1:], strict=True)
-    ]
-    return judge(task, answers[0], *others)
+    others = []
+    for name, answer in zip(task.uses, answers[1:], strict=True):
+        before = marks.get(tasks[name].id)
+        full = before is not None and before.full
+        others.append(tasks[name].solution if full else answer)
+    return judge(task, answers[0], *others, known={id: mark.points for id, mark in marks.items()})
 
 
 def mark_of(verdict: Verdict, language: str) -> Mark:

@@ -31,6 +31,7 @@ UNSUPPORTED = re.compile("not implemented for|unsupported ScalarType")  # in a l
 OURS = [Path(__file__).parents[2] / name for name in ("nmtlib", "nmtcheck", "nmtcourse")]
 PLACE = ", in line "
 AGAIN = "called again with other values, "
+HANGS = 10.0  # seconds of processor time on one input, after which an answer is stopped
 
 
 @dataclass
@@ -59,19 +60,26 @@ class Trial:
 
 @dataclass
 class Outcome:
-    """What a check has found: the simplest fault, and trials that tell mistakes apart."""
+    """What a check has found: the simplest fault, and trials that tell mistakes apart.
+
+    If the answer `hangs`, nothing runs it again.
+    """
 
     finding: Finding | None = None
     trials: list[Trial] = field(default_factory=list)
+    hangs: bool = False
 
 
 def outcome(task: Task, prop: Property, answer: Any) -> Outcome:
     """The simplest fault that a property finds in an answer."""
-    found = Outcome()
+    found, limit = Outcome(), task.seconds
     try:
         with within(task.seconds):
             for number in range(prop.draws):
-                trial = tried(task, prop, answer, Draw(number))
+                limit = min(HANGS, task.seconds)
+                with within(limit):
+                    trial = tried(task, prop, answer, Draw(number))
+                limit = task.seconds
                 found.trials.append(trial)
                 if trial.finding is not None:
                     found.finding = trial.finding
@@ -79,9 +87,10 @@ def outcome(task: Task, prop: Property, answer: Any) -> Outcome:
                         _simplify(task, prop, answer, found)
                         break
     except Stopped:
+        found.hangs = True
         if found.finding is None:
             cause = "An endless loop, or a Python loop over every number."
-            stopped = f"stopped after {task.seconds:g} s"
+            stopped = f"stopped after {limit:g} s"
             found.finding, found.trials = Finding(stopped, "an answer in much less", cause), []
     return found
 
