@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import re
 import time
 import warnings
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 import torch
 from nightly import some
 
-from nmtcourse.homework import diagnosis, marking, pages, progress, student
+from nmtcourse.homework import diagnosis, marking, pages, progress, student, trials
 from nmtcourse.homework.grading import assignments, find_task, grade, judge
 from nmtcourse.homework.limits import Stopped, undisturbed, within
 from nmtcourse.main import main
@@ -262,9 +263,58 @@ def test_endless_loops_of_an_answer_and_of_its_diagnosis_are_stopped(monkeypatch
 
     monkeypatch.setattr(find_task("04.1"), "seconds", 0.3)
     assert "stopped after 0.3 s" in str(judge(find_task("04.1"), endless))
-    monkeypatch.setattr(diagnosis, "tried", endless)
-    verdict = judge(find_task("04.1"), lambda scores: scores)
-    assert not verdict.full and verdict.finding.cause == ""
+    monkeypatch.setattr(trials, "tried", endless)
+    monkeypatch.setattr(diagnosis, "HANGS", 0.2)
+    prop = find_task("04.1").properties[0]
+    with pytest.raises(Stopped):
+        diagnosis.diagnose(find_task("04.1"), prop, endless, [trials.Outcome()])
+    assert diagnosis.behaviour(find_task("04.1"), endless) == ""
+
+
+def test_an_endless_loop_is_run_once(monkeypatch):
+    """A search that ignores its limit ends for most inputs, wrongly, and never for some.
+
+    It took five times the limit, and as long again for a digest of what it does.
+    """
+    spent = []
+
+    def ignores_the_limit(log_probs, longest):
+        words = [1]
+        while words[-1] != 2:
+            words.append(int(log_probs(words).argmax()))
+            if len(words) > 60:  # it does not end
+                began = time.process_time()
+                try:
+                    while True:
+                        pass
+                finally:
+                    spent.append(time.process_time() - began)
+        return words[1:-1]
+
+    monkeypatch.setattr(trials, "HANGS", 1.0)
+    monkeypatch.setattr(diagnosis, "HANGS", 0.3)
+    assert not judge(find_task("10.1"), ignores_the_limit).full
+    assert 0 < len(spent) <= 2 and sum(spent) < 2.0
+
+
+def test_a_choice_does_not_run_an_answer_that_was_judged_before():
+    def endless(*given):
+        raise AssertionError("it is run again")
+
+    verdict = judge(find_task("04.4"), "A", endless, known={"04.1": 0.0})
+    assert verdict.points == 0 and "Repair 04.1 first" in str(verdict)
+
+
+def test_the_input_that_is_shown_is_the_one_that_was_given():
+    """What a caller gives is spoiled after the call, and was printed afterwards."""
+    wrong = find_task("02.2").wrong["The rows are not multiplied by the root of D."]
+    measured = judge(find_task("02.2"), wrong).finding.measured
+    ids = json.loads(re.search(r"ids = (\[\[.*?\]\])", measured)[1])
+    pad = int(re.search(r"pad = (\d+)", measured)[1])
+    assert any(word != pad for row in ids for word in row), measured
+    wrong = find_task("01.1").wrong["The rarest words come first."]
+    measured = judge(find_task("01.1"), wrong).finding.measured
+    assert "sentences = []" not in measured, measured
 
 
 def test_an_answer_that_waits_is_not_stopped_as_if_it_computed():
