@@ -54,6 +54,11 @@ class Adapter:
     first_word: int = 4
     source_bos: bool = False  # True: sources begin with BOS; `make_batch`, if given, tells
     source_eos: bool | None = None  # False: sources have no EOS; None: as `translate` encodes them
+    # The optional arguments of the model's forward, such as masks, that your training gives it.
+    # None: read from the calls in its file, or not known; then no finding about masks is proved.
+    given: tuple[str, ...] | None = None
+    file: str = ""  # in which the model is written, if it was read from one
+    unsure: tuple[str, ...] = ()  # masks with the default None of which nobody says how they come
     strict: bool = False  # True: a part is blamed for what no model asks of it, too
     resizable: bool = True  # False: `make_model` makes the same model whatever the sizes asked for
     fixed_positions: bool = True  # False: positions are learned

@@ -251,6 +251,9 @@ def mask_finding(
         causes = {ANOTHERS: None}
     more = f" and in {len(faulty) - 1} more" * (len(faulty) > 1)
     found = Finding(f"{text}, in {name}{more}", " ".join(causes))
+    if adapter.unsure:  # the masks may come from a call that nobody has seen
+        found.fits += f" Or training gives {', '.join(adapter.unsure)}, which was left out here."
+        return found
     causal = parts == ("decoder",)
     repair = mending(hide(bad, future=causal), seed, training)
     measure = partial(future, training=training) if causal else same_with_more_padding

@@ -23,6 +23,7 @@ from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
 
 from nmtcheck.adapter import Adapter
+from nmtcheck.connect.uses import given_arguments, optional_masks
 from nmtcheck.measure.helpers import TOLERANCE, another_word, build, distance
 
 # What a mask may be: what True or a number means, and its shape.  As in annotated scripts, as torch
@@ -81,9 +82,14 @@ class Softened(TorchFunctionMode):
     """Keeps what the last log-softmax or cross-entropy of a pass reads."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if getattr(func, "__name__", "") in ("cross_entropy", "log_softmax"):
-            self.read = args[0]
-        return func(*args, **(kwargs or {}))
+        named = kwargs or {}
+        if (name := getattr(func, "__name__", "")) in ("cross_entropy", "log_softmax"):
+            table = args[0] if args else named["input"]
+            axis = args[1] if name == "log_softmax" and len(args) > 1 else named.get("dim", -1)
+            if name == "cross_entropy" and table.dim() > 2:
+                axis = 1  # (B, V, T)
+            self.read = table.movedim(axis, -1)
+        return func(*args, **named)
 
     def table(self, ids: Tensor) -> Tensor:
         """The logits (B, T, V) of ids (B, T)."""
@@ -131,14 +137,42 @@ def conventions(adapter: Adapter, seed: int) -> dict[str, Any]:
     """The options of `called` with which a model works, if it is not called as `model(s, t)`.
 
     A model is taken for what it runs as, if then a sentence moves its own logits and no others.
+    Masks with the default None are filled if training gives them.
     """
     if adapter.make_model is None or adapter.logits is not Adapter.logits:
         return {}
     model = build(adapter, seed)
+    filled = given_masks(adapter, model)
+    if filled and (way := conventions_with(adapter, model, filled)):
+        return way
+    return conventions_with(adapter, model, ())
+
+
+def given_masks(adapter: Adapter, model: nn.Module) -> tuple[str, ...]:
+    """The masks with the default None that training gives, as an adapter or its file says."""
+    given = adapter.given
+    if given is None:
+        given = tuple(given_arguments(adapter.file, model) or ())
+    return tuple(name for name in optional_masks(model) if name in given)
+
+
+def unsure_masks(adapter: Adapter, way: dict[str, Any], seed: int) -> tuple[str, ...]:
+    """The masks with the default None that are left out although training may give them."""
+    if adapter.make_model is None or adapter.logits is not Adapter.logits:
+        return ()
+    model = build(adapter, seed)
+    known = adapter.given is not None or given_arguments(adapter.file, model) is not None
+    wanted = given_masks(adapter, model) if known else tuple(optional_masks(model))
+    return tuple(name for name in wanted if name not in way.get("names", ()))
+
+
+def conventions_with(adapter: Adapter, model: nn.Module, filled: tuple[str, ...]) -> dict[str, Any]:
+    """The options of `called` with which a model works whose masks `filled` are given as well."""
     parameters = list(inspect.signature(model.forward).parameters.values())
     needed = [p.name for p in parameters if p.default is p.empty and p.kind is not p.VAR_KEYWORD]
     # What is "padded" is a sentence, and no mask.
     extras = [name for name in needed[1:] if re.search("mask|bias|len|pad(?!ded)", name.lower())]
+    extras += [name for name in filled if name not in extras]
     named = [p.name for p in parameters[1:] if p.name not in extras]
     ours = [name for name in named if re.match("(padded_)?(dec.*in|tgt|trg|target)", name.lower())]
     ways: list[dict[str, Any]] = [{}, {"shifts": True}, {"time_major": True}]

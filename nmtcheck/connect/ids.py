@@ -11,7 +11,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from nmtcheck.adapter import FIND_OUT, Adapter
-from nmtcheck.connect.calls import conventions, taken
+from nmtcheck.connect.calls import conventions, taken, unsure_masks
 from nmtcheck.connect.standins import Vocabulary
 from nmtcheck.measure.helpers import TOLERANCE, build, distance, logits
 from nmtcheck.measure.spying import watch_calls
@@ -47,10 +47,12 @@ class Facts(NamedTuple):
     way: dict[str, Any]  # in which its model is called: options of `called`
     frame: dict[str, bool]  # whether its sources have BOS and EOS
     note: str
+    unsure: tuple[str, ...] = ()  # see `Adapter.unsure`
 
     def of(self, adapter: Adapter) -> Adapter:
         """The adapter with these facts."""
-        return replace(taken(adapter, self.way, self.ids.pad), **self.ids._asdict(), **self.frame)
+        known = {**self.ids._asdict(), **self.frame, "unsure": self.unsure}
+        return replace(taken(adapter, self.way, self.ids.pad), **known)
 
 
 def find_facts(adapter: Adapter, seed: int = 0) -> Facts:
@@ -66,7 +68,14 @@ def find_facts(adapter: Adapter, seed: int = 0) -> Facts:
         shown = ", ".join(f"{name}={value}" for name, value in frame.items())
         note += f"\nYour sources are taken to be encoded with {shown}, as in your translation (if "
         note += "training does otherwise, say so in the Adapter)"
-    return Facts(found, way, frame, note.strip())
+    unsure = unsure_masks(adapter, way, seed)
+    if unsure:
+        note += (
+            f"\nYour model is called without {', '.join(unsure)}, whose default is None, because "
+        )
+        note += "no call shows what training gives: no finding about masks is proved (say it with "
+        note += "given=(...) in an Adapter)"
+    return Facts(found, way, frame, note.strip(), unsure)
 
 
 def encoded(adapter: Adapter, seed: int) -> dict[str, bool]:

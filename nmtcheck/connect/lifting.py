@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import importlib.util
 import json
 import linecache
 import re
@@ -81,6 +82,50 @@ def lift(file: str | Path, *names: str, **stubs: Any) -> ModuleType:
         raise FileNotFoundError(f"there is no file {path}")
     found = Definitions(path, statements(path))
     return found.module(names, stubs)
+
+
+def package_root(path: Path) -> Path:
+    """The folder from which a file is imported: the one above its package.
+
+    A package may have no `__init__.py`; then the file's own imports name it: `from model.layers
+    import X` in `model/model.py` needs the folder above `model`.
+    """
+    root = path.parent
+    while (root / "__init__.py").is_file():
+        root = root.parent
+    named = set[str]()
+    with contextlib.suppress(ValueError, OSError):
+        for node in ast.walk(ast.Module(statements(path), [])):
+            if isinstance(node, ast.Import):
+                named |= {alias.name.partition(".")[0] for alias in node.names if "." in alias.name}
+            elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
+                named.add(node.module.partition(".")[0])
+    above = [folder for folder in (root, *root.parents) if folder.name in named]
+    # Not a folder that has only the name of an installed package.
+    own = [f for f in above if not known_elsewhere(f)]
+    return own[-1].parent if own else root
+
+
+def import_folders(path: Path) -> list[str]:
+    """The folders from which a file imports: that of its package, and its own after it.
+
+    Not its own where a file there has the name of the package, which would hide the package.
+    """
+    root = package_root(path)
+    top = path.relative_to(root).parts[0]
+    hides = path.parent != root and (path.parent / f"{top}.py").is_file()
+    return [str(root)] if hides else list(dict.fromkeys([str(root), str(path.parent)]))
+
+
+def known_elsewhere(folder: Path) -> bool:
+    """Whether the name of a folder is that of a package that lies in another place."""
+    if folder.name in sys.builtin_module_names or folder.name in sys.stdlib_module_names:
+        return True
+    places = list[str]()
+    with contextlib.suppress(ImportError, ValueError):
+        spec = importlib.util.find_spec(folder.name)
+        places = [*map(str, (spec and spec.submodule_search_locations) or [])]
+    return bool(places) and str(folder) not in places
 
 
 def statements(path: Path) -> list[ast.stmt]:
@@ -155,12 +200,9 @@ class Definitions:
     def empty(self, stubs: dict[str, Any]) -> ModuleType:
         """A module with the stubs; its imports find the neighbours of the file, and its package."""
         module = ModuleType(f"lifted_{self.path.stem}")
-        folder, package = self.path.parent, list[str]()
-        while (folder / "__init__.py").is_file():
-            package, folder = [folder.name, *package], folder.parent
-        for place in (str(self.path.parent), str(folder)):
-            if place not in sys.path:
-                sys.path.append(place)
+        folder = package_root(self.path)
+        package = self.path.relative_to(folder).parts[:-1]
+        sys.path += [place for place in import_folders(self.path) if place not in sys.path]
         vars(module).update(stubs, __file__=str(self.path), __package__=".".join(package))
         sys.modules[module.__name__] = module  # dataclasses and pickle look their module up
         return module

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from nmtcheck.adapter import Adapter, Sizes
 from nmtcheck.connect.filling import filled, follows_sizes, guessed, parameters
 from nmtcheck.connect.ids import find_facts, with_ids
-from nmtcheck.connect.lifting import lift
+from nmtcheck.connect.lifting import import_folders, lift, package_root
 from nmtcheck.measure.helpers import prepare
 from nmtlib.errors import did_you_mean
 
@@ -39,8 +39,8 @@ def load_adapter(where: str, *, lifted: bool = False, **facts: Any) -> Adapter:
     (B, T)) -> logits, which then is checked as it is; or, where it takes one argument, a model of
     the `Sizes` that it is given, which can be checked for more.  Arguments with the usual names
     (`d_model`, `src_vocab_size`, `nhead`, `pad_idx`; see `nmtcheck.connect.filling`) are filled, so
-    that a model's class may do for a factory.  The file's own folder is put on the import path, so
-    that it finds its neighbours.
+    that a model's class may do for a factory.  The root of the file's package, and then its own
+    folder, are put on the import path, so that it finds its neighbours.
 
     Raises FileNotFoundError for a missing file, and ValueError for everything else that is wrong.
     """
@@ -59,6 +59,7 @@ def load_adapter(where: str, *, lifted: bool = False, **facts: Any) -> Adapter:
     shown = {"lifted": True, **facts} if lifted else facts
     options = "".join(f", {key}={value!r}" for key, value in shown.items())
     facts = {"name": path.stem, "where": f"load_adapter({where!r}{options})"} | facts
+    facts |= {"file": str(path)}
     needed, resizable = _needed(factory), True
     given = guessed(factory, vars(module))
     if given and given.keys() >= set(needed):
@@ -118,13 +119,14 @@ def example(adapter: Adapter, seed: int = 0) -> tuple[Run, Tensor, Tensor]:
 def _import(path: Path) -> ModuleType:
     """The module in a file, imported anew: as a part of its package, if its folder is one.
 
-    Its folder, and the one that holds its package, are put on the import path.  What it reads by
+    The folder that holds its package is put first on the import path, as Python does: with its own
+    folder before it, `model/model.py` would find itself as the package `model`.  What it reads by
     relative names is looked for here, then in its folder, then above its package.
     """
-    root, parts = path.parent, [path.stem]
-    while (root / "__init__.py").is_file():
-        root, parts = root.parent, [root.name, *parts]
-    sys.path[:0] = [f for f in map(str, (path.parent, root)) if f not in sys.path]
+    root = package_root(path)
+    parts = [*path.relative_to(root).parts[:-1], path.stem]
+    first = import_folders(path)
+    sys.path[:] = [*first, *(f for f in sys.path if f not in (*first, str(path.parent)))]
     name = ".".join(parts) if len(parts) > 1 else f"reader_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:

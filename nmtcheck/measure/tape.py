@@ -136,8 +136,8 @@ class Tape(TorchDispatchMode):
             self.run.tested_dropped += bool(self.run.updates) and not torch.is_grad_enabled()
         elif self.backward and kind in SOFTMAX_GRADIENTS and not self.rows:
             table = args[1].clamp_min(1e-30).log() if SOFTMAX_GRADIENTS[kind] else args[1]
-            if args[2] in (-1, table.dim() - 1):
-                self.rows.append(read_rows(table, output))
+            # The classes may stand in any axis: torch's own cross-entropy takes (B, V, T).
+            self.rows.append(read_rows(table.movedim(args[2], -1), output.movedim(args[2], -1)))
         elif self.backward and kind in LOOKUP_GRADIENTS:
             ids = args[1][0] if isinstance(args[1], list | tuple) else args[1]
             self.learned += [ids.clone()] if is_ids(ids) else []

@@ -133,8 +133,8 @@ class Bench:
         answer = self.apart.ask(FACTS, self.limit)
         if not answer.value:
             return ""  # the checks will say what is wrong
-        found, way, frame, note = answer.value
-        self.settle(ids.Facts(ids.Ids(*found), way, frame, note))
+        found, way, frame, note, unsure = answer.value
+        self.settle(ids.Facts(ids.Ids(*found), way, frame, note, tuple(unsure)))
         return note
 
     def hearts(self, results: dict[str, Result]) -> tuple[tuple[str, str, bool], ...]:

@@ -74,7 +74,8 @@ def same(
             same(result[name], value, part, cause=cause, tolerance=tolerance, moved=moved)
         return None
     unlike = isinstance(expected, bool | int) and type(result) is not type(expected)
-    unlike = unlike or not isinstance(result, DATA)  # what is no data may call itself equal
+    # What is no data may call itself equal.
+    unlike = unlike or not isinstance(result, DATA) and type(result) is not type(expected)
     if unlike or result != expected:
         told = f"the number {expected:.4g}" if isinstance(expected, float) else short(expected)
         raise Finding(f"{what} is {short(result)}", told, cause)
