@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from nmtlib.cli import EXPECTED_ERRORS, add_command, complain
+from nmtlib.cli import EXPECTED_ERRORS, add_command, caught, complain
 from nmtlib.files import OutFile, has_keys
 
 if TYPE_CHECKING:
@@ -22,8 +22,12 @@ LOADING = 60  # seconds of processor time for what a file does when it is import
 def main(arguments: Sequence[str] | None = None) -> int:
     """`nmtcheck FILE:FACTORY`, or `nmtcheck compare A B`; returns the exit status."""
     arguments = sys.argv[1:] if arguments is None else list(arguments)
-    if arguments[:1] == ["compare"]:
-        return command_compare(arguments[1:])
+    command = command_compare if arguments[:1] == ["compare"] else command_alone
+    return caught(command, arguments, status=2)
+
+
+def command_alone(arguments: Sequence[str]) -> int:
+    """`nmtcheck FILE:FACTORY`; returns the exit status."""
     parser = ArgumentParser(prog="nmtcheck", description=f"{ABOUT}.  {STATUS}")
     add_options(parser)
     try:
@@ -34,13 +38,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return command_check(options)
 
 
-def command_compare(arguments: Sequence[str]) -> int:
+def command_compare(words: Sequence[str]) -> int:
     """Carry the weights of A into B; 0 the same, 1 something differs, 2 nothing could be read."""
     about = "carry the weights of one model into another, and name the first tensor that differs"
     parser = ArgumentParser(prog="nmtcheck compare", description=about)
     for name in ("A", "B"):
         parser.add_argument(name, help="FILE:FACTORY of a model or an Adapter, or nmtlib")
-    options = parser.parse_args(arguments)
+    options = parser.parse_args(words[1:])
     from nmtcheck import load_adapter, ours
     from nmtcheck.compare import compare
 

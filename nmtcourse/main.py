@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not (sys.argv[1:] if arguments is None else arguments):
         print(WELCOME)
         return 0
-    return cli.main(arguments, build_parser(), statuses={"check": 2})
+    return cli.main(arguments, build_parser, statuses={"check": 2})
 
 
 def build_parser() -> ArgumentParser:

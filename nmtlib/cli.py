@@ -39,15 +39,53 @@ CHUNK = 1_000  # lines that are translated together, if as many have arrived
 
 def main(
     arguments: Sequence[str] | None = None,
-    parser: ArgumentParser | None = None,
+    parser: Callable[[], ArgumentParser] | None = None,
     statuses: Mapping[str, int] = MappingProxyType({}),
 ) -> int:
-    """Run one command of a parser, by default that of the core.
+    """Run one command of the parser that is made, by default that of the core.
 
     Returns the exit status: 0 good, 1 an error explained, 130 interrupted.  `statuses` holds what a
     command returns instead of 1 where an output may not be written.
     """
     sys.stderr = sys.stderr or open(os.devnull, "w")  # closed by the shell: 2>&-
+    return caught(run_command, arguments, parser or build_parser, statuses)
+
+
+def caught(run: Callable[..., int], *arguments: Any, status: int = 1) -> int:
+    """The last net, around the parser too: a fault of ours is one line that asks for a report.
+
+    With NMTLIB_DEBUG=1 it is raised instead, and with "faults" nothing but it is, as in the tests.
+    What a Rust library panics with is no `Exception`, and ends here as well.
+    """
+    try:
+        return run(*arguments)
+    except SystemExit:
+        raise
+    except KeyboardInterrupt:
+        note("interrupted; what was saved is complete")
+        return 130
+    except BaseException as error:
+        if debug():
+            raise
+        what = f"{type(error).__name__}: {error}".strip(": ")
+        note(
+            f"a fault of nmtlib, not of your input: {' '.join(what.split())[:300]}; please report "
+            "it with what NMTLIB_DEBUG=1 shows"
+        )
+        return status
+
+
+def debug() -> str:
+    """What NMTLIB_DEBUG asks for; '' for nothing."""
+    return os.environ.get("NMTLIB_DEBUG", "").removeprefix("0")
+
+
+def run_command(
+    arguments: Sequence[str] | None,
+    make_parser: Callable[[], ArgumentParser],
+    statuses: Mapping[str, int],
+) -> int:
+    """Parse and run one command; returns its exit status."""
     if sys.stdout is None:
         return complain("standard output is closed; redirect it, as in >/dev/null", OSError())
     for stream in (sys.stdout, sys.stderr):
@@ -59,7 +97,7 @@ def main(
         return complain("the current folder has been deleted; change to another one", error)
     options = Namespace(command="")
     try:
-        parse(parser or build_parser(), arguments, options)
+        parse(make_parser(), arguments, options)
     except EXPECTED_ERRORS as error:
         return complain(str(error), error) and statuses.get(options.command, 1)
     try:
@@ -76,9 +114,6 @@ def main(
         if "allocate" not in str(error) and "out of memory" not in str(error):
             raise
         return complain(f"out of memory: {str(error).splitlines()[0]}", error)
-    except KeyboardInterrupt:
-        note("interrupted; what was saved is complete")
-        return 130
 
 
 def parse(parser: ArgumentParser, arguments: Sequence[str] | None, options: Namespace) -> None:
@@ -93,7 +128,7 @@ def parse(parser: ArgumentParser, arguments: Sequence[str] | None, options: Name
 
 def complain(message: str, error: BaseException) -> int:
     """Print an error in one line, with NMTLIB_DEBUG=1 also its traceback; the status is 1."""
-    if os.environ.get("NMTLIB_DEBUG", "0") not in ("", "0"):
+    if debug() not in ("", "faults"):
         traceback.print_exception(error)
     line = " ".join(message.split())
     if len(line) > 1_500:  # a whole file, quoted

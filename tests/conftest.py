@@ -15,6 +15,8 @@ import nmtcourse  # noqa: F401  (adds its corpora, presets and recipes)
 from nmtcourse.doctor.known import check
 from nmtlib.data.corpora import load_corpus
 
+# A fault of ours ends a test with its traceback; a command tells it in a line.
+os.environ["NMTLIB_DEBUG"] = "faults"
 # Set before any parallel work: two busy threads on two busy cores wait more than they work.
 torch.set_num_threads(1)
 # The same examples in every run, and no limit by the clock: a shared machine may pause at any time.
