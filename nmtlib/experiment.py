@@ -16,6 +16,7 @@ import torch
 
 import nmtlib
 from nmtlib import registry
+from nmtlib.arguments import PathLike, checked, instance
 from nmtlib.data.batching import Example
 from nmtlib.data.codec import Codec, build_codecs, encode_pairs
 from nmtlib.data.corpora import load_corpus
@@ -80,6 +81,13 @@ def find_variation(options: Mapping[str, Any]) -> Variation:
     return known[name]({key: value for key, value in options.items() if key != "name"})
 
 
+@checked(
+    folder=PathLike,
+    settings=instance("Settings, the name of a preset, or a path", Settings, str, Path, type(None)),
+    corpus=instance("a Corpus", Corpus, type(None)),
+    resume=bool,
+    minutes=float | None,
+)
 def train(
     folder: str | Path,
     settings: Settings | str | Path | None = None,

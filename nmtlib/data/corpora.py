@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from nmtlib import registry
+from nmtlib.arguments import checked, instance
 from nmtlib.data.codec import Vocab
 from nmtlib.data.corpus import SPLITS, Corpus, Pair, read_pairs
 from nmtlib.errors import did_you_mean
@@ -196,6 +197,10 @@ def find(name: str) -> Source:
     return known[name]
 
 
+@checked(
+    corpus=instance("the name of a corpus, or settings of one", str, CorpusSettings),
+    root=instance("the name of a folder, as str or Path", str, Path, type(None)),
+)
 def load_corpus(corpus: str | CorpusSettings, *, root: str | Path | None = None) -> Corpus:
     """The corpus of a name, or that of settings; missing files of a name are fetched first.
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 from unicodedata import normalize
 
+from nmtlib.arguments import checked, instance
 from nmtlib.data.batching import fits
 from nmtlib.data.corpora import load_corpus
 from nmtlib.data.corpus import Corpus, Pair
@@ -92,6 +93,11 @@ class Evaluation:
         return lines
 
 
+@checked(
+    translator=instance("a Translator, as nmtlib.load returns", Translator),
+    corpus=instance("a Corpus", Corpus, type(None)),
+    split=str,
+)
 def evaluate(
     translator: Translator,
     corpus: Corpus | None = None,

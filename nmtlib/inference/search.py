@@ -10,11 +10,13 @@ import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import torch
+from pydantic import Field
 from torch import Tensor
 
+from nmtlib.arguments import Ids, checked
 from nmtlib.errors import require
 from nmtlib.model.layers import DecoderState
 from nmtlib.model.transformer import Transformer
@@ -39,6 +41,7 @@ def length_limits(source: Tensor, table_length: int, max_length: int | None = No
 
 def in_eval_mode(search: Callable) -> Callable:
     """Run a search without gradients and dropout, then restore the mode of the model."""
+    search = checked(source=Ids, beam=Annotated[int, Field(le=1000)], n_best=int)(search)
 
     @functools.wraps(search)
     def run(model: Transformer, source: Tensor, *args: object, **kwargs: object) -> list:
@@ -63,9 +66,16 @@ def _score_type(dtype: torch.dtype) -> torch.dtype:
 def _log_probs(logits: Tensor, length: int, limits: Tensor, shortest: int) -> Tensor:
     """Log-probabilities (B, ..., V) of token number `length`; -inf for what is not allowed.
 
-    `shortest` is the least limit: before it, no sentence can be at its limit.
+    `shortest` is the least limit: before it, no sentence can be at its limit.  Raises
+    FloatingPointError where the model has diverged.
     """
     logp = logits.log_softmax(dim=-1, dtype=_score_type(logits.dtype))  # (B, ..., V)
+    # A logit that is NaN or infinite makes its whole row NaN, so one column tells.
+    if logp[..., EOS].isnan().any():
+        raise FloatingPointError(
+            "the model gives logits that are not finite numbers, so it has diverged: translate "
+            "with an earlier checkpoint, or train again with a smaller learning rate"
+        )
     for token in NEVER_GENERATED:
         logp[..., token] = -math.inf
     if length >= shortest:  # at its limit a translation can only end

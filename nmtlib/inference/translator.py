@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from pydantic import ValidationError
 from torch import Tensor
 from tqdm import tqdm
 
+from nmtlib.arguments import PathLike, checked
 from nmtlib.data.batching import Example, collate, make_example, pad
 from nmtlib.data.codec import Codec
 from nmtlib.data.tokenizers import SPACE_MARK
@@ -18,7 +20,7 @@ from nmtlib.inference.search import Hypothesis, beam_search
 from nmtlib.model.attention import record_attention
 from nmtlib.model.transformer import Transformer
 from nmtlib.run import find_run
-from nmtlib.settings import DecodingSettings, Settings
+from nmtlib.settings import DecodingSettings, Settings, explain
 from nmtlib.specials import EOS, SPECIALS, UNK
 from nmtlib.training.checkpoint import load_weights, read_weights
 from nmtlib.training.hardware import choose_device
@@ -59,6 +61,7 @@ class Translator:
         self.settings, self.notes = settings or Settings(), dict(notes or {})
 
     @classmethod
+    @checked(run=PathLike, checkpoint=str, device=str | None)
     def load(
         cls, run: str | Path, *, checkpoint: str = "", device: str | None = None
     ) -> Translator:
@@ -150,11 +153,14 @@ class Translator:
         return results
 
     def decoding(self, beam: int | None, length_penalty: float | None) -> DecodingSettings:
-        """The run's decoding settings, changed by what is given."""
+        """The run's decoding settings, changed by what is given.  Raises ValueError."""
         changes: dict[str, Any] = {"beam": beam, "length_penalty": length_penalty}
-        return replace(
-            self.settings.decoding, **{k: v for k, v in changes.items() if v is not None}
-        )
+        try:
+            return replace(
+                self.settings.decoding, **{k: v for k, v in changes.items() if v is not None}
+            )
+        except ValidationError as error:
+            raise ValueError(explain(error)) from None
 
     def read(self, sentence: str) -> list[int]:
         """Ids of a sentence, without EOS.  Raises ValueError if the model cannot read it."""

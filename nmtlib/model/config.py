@@ -59,11 +59,13 @@ class TransformerConfig:
     def __post_init__(self) -> None:
         for name, most in LARGEST.items():
             least, size = 0 if name.endswith("vocab_size") else 1, getattr(self, name)
+            require(type(size) is int, name, "a whole number (int)", size)
             require(least <= size <= most, name, f"at least {least}, at most {most:,}", size)
         whole = self.d_model % self.n_heads == 0
         require(whole, "d_model", f"a multiple of n_heads ({self.n_heads})", self.d_model)
         for name in ("dropout", "attention_dropout"):
             rate = getattr(self, name)
+            require(type(rate) in (float, int), name, "a number", rate)
             require(0 <= rate < 1, name, "a probability in [0, 1)", rate)
         require_one_of("norm", ("pre", "post"), self.norm)
         require_one_of("positions", ("sinusoidal", "learned"), self.positions)

@@ -84,7 +84,13 @@ class Transformer(nn.Module):
                     module.reset_parameters()
 
     def forward(self, source: Tensor, target: Tensor) -> Tensor:
-        """Teacher forcing: all target positions at once, each seeing itself and those before."""
+        """Teacher forcing: all target positions at once, each seeing itself and those before.
+
+        Raises ValueError where source and target are not of as many sentences.
+        """
+        if source.dim() != 2 or target.dim() != 2 or len(source) != len(target):
+            shapes = f"{tuple(source.shape)} and {tuple(target.shape)}"
+            raise ValueError(f"source and target are ids (B, S) and (B, T), not {shapes}")
         source_mask = padding_mask(source, PAD)  # (B, 1, 1, S)
         return self.decode(target, self.encode(source, source_mask), source_mask)  # (B, T, V)
 

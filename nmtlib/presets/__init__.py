@@ -8,6 +8,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from nmtlib import registry
+from nmtlib.arguments import PathLike, checked
 from nmtlib.errors import did_you_mean
 from nmtlib.files import names_a_file
 from nmtlib.settings import Settings
@@ -25,6 +26,7 @@ def presets() -> list[str]:
     return sorted(_files())
 
 
+@checked(preset=PathLike)
 def load_settings(preset: str | Path) -> Settings:
     """Settings of a preset by name, or of your own TOML file by path.
 

@@ -103,12 +103,19 @@ def label_smoothed_loss(
 ) -> Tensor:
     """The first of `losses` as a scalar in nats, a 'mean' over the non-PAD labels or their 'sum'.
 
-    Raises ValueError for label_smoothing outside [0, 1), shapes that do not match, or a mean over
-    nothing.
+    Raises ValueError for label_smoothing outside [0, 1), shapes that do not match, labels that are
+    no ids, or a mean over nothing.
     """
     share = label_smoothing
     require(0 <= share < 1, "label_smoothing", "a probability in [0, 1)", share)
     require_one_of("reduction", ("mean", "sum"), reduction)
+    if labels.device.type == "cpu" and labels.numel():
+        low, high = (int(end) for end in labels.aminmax())
+        if low < 0 or high >= logits.size(-1):
+            raise ValueError(
+                f"labels are in {low}..{high}, but there are logits for ids from 0 to "
+                f"{logits.size(-1) - 1}; what is not to be learnt is PAD ({PAD}), not -100"
+            )
     loss, *_ = losses(logits, labels, label_smoothing)
     if reduction == "sum":
         return loss
