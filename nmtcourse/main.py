@@ -25,7 +25,10 @@ from nmtlib import cli
 from nmtlib.errors import note
 
 if TYPE_CHECKING:
+    from nmtlib.data.codec import Codec
+    from nmtlib.data.corpus import Corpus
     from nmtlib.run import Run
+    from nmtlib.settings import Settings
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -75,8 +78,15 @@ def train(options: Namespace) -> None:
     about_settings = own_text.add_plan(options)
     if cli.is_first():
         print("".join(f"{line}\n" for line in about_settings), end="", flush=True)
+
+    def remarks(settings: Settings, corpus: Corpus, codecs: tuple[Codec, Codec]) -> list[str]:
+        lines = before_training(settings, corpus, codecs)
+        if settings.corpus.name:  # a corpus whose presets are known to work
+            return lines
+        return [*lines, *own_text.forecast(settings, codecs, corpus.train)]
+
     shown = translation_of_epoch()
-    run = Run(cli.train(options, remarks=before_training, after_epoch=shown))
+    run = Run(cli.train(options, remarks=remarks, after_epoch=shown))
     if not cli.is_first():
         return
     familiar.learn(run.folder, load_corpus(run.settings().corpus))  # to know what is unlike it

@@ -19,10 +19,7 @@ NAMED = 8
 
 
 def before_training(settings: Settings, corpus: Corpus, codecs: tuple[Codec, Codec]) -> list[str]:
-    """What is wrong with a reader's own corpus, and what its training will be, in some lines.
-
-    For fine-tuning also what the vocabularies lack.
-    """
+    """What is wrong with a reader's own corpus; for fine-tuning also what the vocabularies lack."""
     lines = []
     if settings.training.init_from:
         lines += unreadable(codecs, corpus, "train", 0.001)
@@ -31,14 +28,13 @@ def before_training(settings: Settings, corpus: Corpus, codecs: tuple[Codec, Cod
     from nmtcourse.doctor.diagnosis import diagnose  # 13 modules that a named corpus never needs
     from nmtcourse.doctor.opening import of_pairs
     from nmtcourse.doctor.report import short
-    from nmtcourse.recipes.own_text import forecast
     from nmtlib.settings import FILES
 
     tags = settings.corpus.source_language, settings.corpus.target_language
     tags = tags if all(tags) else (corpus.source_language, corpus.target_language)
     splits = {name: getattr(corpus, name)[:MOST] for name in FILES if getattr(corpus, name)}
     report = diagnose(corpus.name, [of_pairs(name, pairs) for name, pairs in splits.items()], tags)
-    return [*lines, *short(report), *forecast(settings, codecs, corpus.train)]
+    return [*lines, *short(report)]
 
 
 def after_evaluation(

@@ -43,7 +43,7 @@ from nmtlib.training.loss import smoothed_loss
 
 UPDATES = 2_200  # enough for a small model to fall from its first loss to its last
 READ_ONCE = 550_000  # tokens; a corpus of so many is read `FEWEST` times, a smaller one more often
-FEWEST, MOST = 8, 45  # epochs
+FEWEST, MOST = 8, 40  # epochs
 SEEN = 10  # times that a piece should occur
 PIECES, MORE_PIECES = 4_000, 8_000  # at most, for a small and for a large model
 LARGE = 50_000  # pairs that are worth a larger model
