@@ -4,7 +4,8 @@
 
 A record is what `by_seed(NAME, function)` asks for in notebook NN.  The cells of that notebook run
 here as they are, up to the last one that asks, and the very function that they show runs with all
-seeds.
+seeds.  Beside its results the file has what they depend on: the code of the function and every
+value that it reads (nmtcourse/teaching/inputs.py).
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from traitlets.config import Config
 
 from nmtcourse.provenance import command_line, describe_machine
 from nmtcourse.teaching import records
+from nmtcourse.teaching.inputs import Inputs, read_inputs
 from nmtlib.files import write_atomically
 
 NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
@@ -78,25 +80,43 @@ def add(
     seeds: Sequence[int] = (0, 1, 2),
     live: int = 1,
 ) -> list[Any]:
-    """Stand in for `by_seed`: run all seeds of a wanted record, and keep what they give."""
+    """Stand in for `by_seed`: run all seeds of a wanted record, and keep what they give.
+
+    Raises ValueError where nothing can be recorded: the function reads what no text can stand for,
+    or the record has results of other code, data or seeds.
+    """
     if name not in wanted:
         return USUAL(name, function, *arguments, seeds=seeds, live=live)
-    started = time.process_time()
-    results = [records.plain(function(*arguments, seed)) for seed in seeds]
-    record = new.setdefault(name, new_record(function, seeds))
-    record["seconds"] = round(record["seconds"] + time.process_time() - started, 1)
-    record["found"][records.key(arguments)] = results
-    return results
+    inputs = read_inputs(function)
+    for read, kind in inputs.unknown.items():
+        raise ValueError(f"{name} reads {read}, {kind}; give the function what defines it")
+    record = new.setdefault(name, new_record(inputs, seeds))
+    if changed := records.changed_names(record, inputs):
+        raise ValueError(f"{name} is asked for again with another {changed[0]}; take another name")
+    if record["seeds"] != [*seeds]:
+        raise ValueError(f"{name} is asked for again with the seeds {seeds}; take another name")
+    place = records.key(arguments)
+    if place not in record["found"]:
+        results, seconds = [], []
+        for seed in seeds:
+            started = time.process_time()
+            results.append(records.plain(function(*arguments, seed)))
+            seconds.append(time.process_time() - started)
+        record["found"][place] = results
+        record["seconds"] = round(record["seconds"] + sum(seconds), 1)
+        say(f"{name}{place}: {seconds[0]:.1f} s for the first seed, {sum(seconds):.1f} s for all")
+    return records.Runs(record["found"][place], seeds)
 
 
-def new_record(function: Callable[..., Any], seeds: Sequence[int]) -> dict[str, Any]:
+def new_record(inputs: Inputs, seeds: Sequence[int]) -> dict[str, Any]:
     """A record without results."""
     return {
         "command": f"python benchmarks/{command_line()}",
         "machine": describe_machine(),
         "seconds": 0.0,
         "seeds": list(seeds),
-        "code": records.code(function),
+        "code": inputs.code,
+        "data": inputs.data,
         "found": {},
     }
 
@@ -124,24 +144,31 @@ def asked_in(cell: str) -> Iterator[str]:
             yield ast.literal_eval(node.args[0])
 
 
-def run(path: Path, by_seed: BySeed) -> None:
-    """Run the cells of a notebook up to the last that asks, with another `by_seed`.
-
-    Raises what a cell raises.
-    """
-    matplotlib.use("agg")
+def cells_that_ask(path: Path) -> list[str]:
+    """The code cells of a notebook up to the last that asks for a record."""
     cells = code(path)
     last = max(number for number, cell in enumerate(cells) if [*asked_in(cell)])
+    return cells[: last + 1]
+
+
+def run(path: Path, by_seed: BySeed, cells: Sequence[str] = ()) -> dict[str, Any]:
+    """Run the cells of a notebook up to the last that asks, with another `by_seed`.
+
+    `cells` are those to run in their place.  Returns the names that they defined; raises what a
+    cell raises.
+    """
+    matplotlib.use("agg")
     shell, usual = InteractiveShell.instance(config=NO_HISTORY), records.by_seed
     shell.reset()
     records.by_seed = by_seed
     try:
-        for cell in cells[: last + 1]:
+        for cell in cells or cells_that_ask(path):
             with chdir(path.parent), capture_output():
                 result = shell.run_cell(cell)
             result.raise_error()
     finally:
         records.by_seed = usual
+    return shell.user_ns
 
 
 def as_text(by_name: dict[str, Any]) -> str:

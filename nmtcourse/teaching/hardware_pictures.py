@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from nmtcourse.teaching.hardware_lab import Timeline
+from nmtcourse.teaching.records import common_note
 from nmtcourse.teaching.style import COLOURS, SEQUENTIAL, WIDTH
 
 MIB = 2**20
@@ -106,7 +107,7 @@ def against_formula(
 def seeds(curves: Mapping[str, Sequence[Sequence[float]]], every: int, *, title: str = "") -> Axes:
     """{way: a curve for each seed}: thin lines, and a thick one for their mean.
 
-    Each point is the mean of `every` updates.
+    Each point is the mean of `every` updates.  The legend says which seeds were recorded.
     """
     _, ax = plt.subplots(figsize=(6.0, 3.2))
     for number, (way, losses) in enumerate(curves.items()):
@@ -118,7 +119,7 @@ def seeds(curves: Mapping[str, Sequence[Sequence[float]]], every: int, *, title:
         ax.plot(x, smooth.mean(axis=0), label=way, lw=2.4, **look)
     ax.set(xlabel="update", ylabel="training loss (nats)", title=title)
     ax.grid(True)
-    ax.legend()
+    ax.legend(title=common_note(curves.values()))
     return ax
 
 

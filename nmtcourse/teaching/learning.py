@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from nmtcourse.teaching.records import Runs
 from nmtlib.data.batching import Example, collate, token_batches
 from nmtlib.data.corpus import Corpus, Pair
 from nmtlib.inference.metrics import bleu_sacre
@@ -191,10 +192,10 @@ def average(weights: Sequence[Weights]) -> Weights:
     return {name: torch.stack([one[name] for one in weights]).mean(dim=0) for name in weights[0]}
 
 
-def recorded(**settings: float) -> list[Training]:
+def recorded(seeds: int | None = None, **settings: float) -> Runs:
     """The recorded trainings whose recipes have these values, in the order of their seeds.
 
-    Raises ValueError where there is none.
+    `seeds` is how many of them; None takes all.  Raises ValueError where there is none.
 
     >>> [training.recipe.seed for training in recorded(pairs=200, smoothing=0.0, dropout=0.1)]
     [1, 2, 3]
@@ -203,7 +204,8 @@ def recorded(**settings: float) -> list[Training]:
     runs = [t for t in runs if asdict(t.recipe) | settings == asdict(t.recipe)]
     if not runs:
         raise ValueError(f"no training with {settings} is recorded in {RECORDED.name}")
-    return sorted(runs, key=lambda training: training.recipe.seed)
+    runs = sorted(runs, key=lambda training: training.recipe.seed)[:seeds]
+    return Runs(runs, [training.recipe.seed for training in runs])
 
 
 def to_json(training: Training) -> dict[str, Any]:

@@ -1,24 +1,63 @@
-"""One seed runs while the reader watches; what the other seeds gave was recorded.
+"""Some seeds run while the reader watches; what the others gave was recorded.
 
 `benchmarks/course_records.py` runs the same functions of the same notebooks with all seeds and
-writes recorded/seeds.json.
+writes recorded/seeds.json.  A record belongs to the code of a function, to its arguments, and to
+every value that the function reads (see `inputs`): where one of them is another one now, all seeds
+run, and a line says why.
 """
 
 from __future__ import annotations
 
 import ast
-import inspect
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from textwrap import dedent
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from torch import Tensor
 
+from nmtcourse.teaching.inputs import Inputs, UnknownKind, identify, read_inputs
+
 RECORDED = Path(__file__).parent / "recorded" / "seeds.json"
 DIGITS = 4  # of a recorded number
+filled: WeakKeyDictionary[Any, Inputs] = WeakKeyDictionary()  # what was read as a cache was filled
+
+
+class Runs(list[Any]):
+    """What several seeds gave, one item a seed; `recorded` are the seeds that did not run now.
+
+    >>> runs = Runs([0.5, 0.6, 0.7], recorded=[1, 2])
+    >>> runs.note, runs.notes
+    ('seeds 1, 2 recorded', ['', 'recorded', 'recorded'])
+    """
+
+    def __init__(self, results: Iterable[Any], recorded: Sequence[int] = ()):
+        super().__init__(results)
+        self.recorded = tuple(recorded)
+
+    @property
+    def note(self) -> str:
+        """What a row or a legend says of these runs; "" where all ran now."""
+        if self and len(self.recorded) == len(self):
+            return "recorded"
+        if not self.recorded:
+            return ""
+        seeds = ", ".join(map(str, self.recorded))
+        return f"seeds {seeds} recorded" if len(self.recorded) > 1 else f"seed {seeds} recorded"
+
+    @property
+    def notes(self) -> list[str]:
+        """What each run says where it has a row of its own."""
+        live = len(self) - len(self.recorded)
+        return [""] * live + ["recorded"] * len(self.recorded)
+
+
+def common_note(groups: Iterable[Any]) -> str:
+    """What one legend or row says of several runs: their notes, each once."""
+    notes = [getattr(runs, "note", "") for runs in groups]
+    return "; ".join(dict.fromkeys(filter(None, notes)))
 
 
 def by_seed(
@@ -27,25 +66,92 @@ def by_seed(
     *arguments: Any,
     seeds: Sequence[int] = (0, 1, 2),
     live: int = 1,
-) -> list[Any]:
+) -> Runs:
     """What `function(*arguments, seed)` gives for each seed; the first `live` of them run now.
 
-    It gives numbers, in lists and dictionaries, or tensors.  All seeds run now, and a line says so,
-    where the record `name` is of other code, arguments or seeds: an edited function is never
-    compared with what it was before.
+    It gives numbers, in lists and dictionaries, or tensors.  All seeds run now, and a line says
+    why, where the record `name` is of other code, other data, other arguments or other seeds: what
+    is shown is never what another experiment gave.
     """
+    inputs = read_inputs(function)
+    forget_stale_results(inputs)
     record = records().get(name, {})
-    stored = record.get("found", {}).get(key(arguments), [])
-    same = stored and meaning(record["code"]) == meaning(code(function))
-    if not same or record["seeds"] != list(seeds):
-        print(f"{name}{key(arguments)} is not what was recorded: all seeds run now")
-        stored, live = [], len(seeds)
-    return [plain(function(*arguments, seed)) for seed in seeds[:live]] + stored[live:]
+    stored: list[Any] = []
+    if reason := difference(record, inputs, arguments, seeds):
+        print(f"{name}: {reason}; all seeds run now")
+        live = len(seeds)
+    else:
+        stored = record["found"][key(arguments)]
+    results = [plain(function(*arguments, seed)) for seed in seeds[:live]]
+    return Runs(results + stored[live:], seeds[live:])
+
+
+def recorded_runs(name: str, *arguments: Any) -> Runs:
+    """What a record holds, for a page that shows runs before it shows their code.
+
+    Raises KeyError where there is no such record.
+    """
+    record = records()[name]
+    return Runs(record["found"][key(arguments)], record["seeds"])
+
+
+def difference(
+    record: Mapping[str, Any], inputs: Inputs, arguments: Sequence[Any], seeds: Sequence[int]
+) -> str:
+    """Why a record does not belong to an experiment; "" where it does."""
+    for name, kind in inputs.unknown.items():
+        return f"no record can name {name}, {kind}"
+    try:
+        place = key(arguments)
+    except UnknownKind as error:
+        return f"no record can name an argument {error}"
+    if place not in record.get("found", {}):
+        return f"no record has the arguments {place}"
+    if record["seeds"] != list(seeds):
+        return f"no record has the seeds {', '.join(map(str, seeds))}"
+    if changed := changed_names(record, inputs):
+        return f"{', '.join(changed)} changed since the record was made"
+    return ""
+
+
+def changed_names(record: Mapping[str, Any], inputs: Inputs) -> list[str]:
+    """The functions and values that are not what they were when a record was made."""
+    before = texts_of(record["code"], record["data"])
+    now = texts_of(inputs.code, inputs.data)
+    changed = [place for place in {**now, **before} if before.get(place) != now.get(place)]
+    return list(dict.fromkeys(name for _, name in changed))
+
+
+def texts_of(code: Mapping[str, str], data: Mapping[str, str]) -> dict[tuple[str, str], str]:
+    """Code and data in one table; of code its meaning, whatever the language of its comments."""
+    meanings = {("code", name): meaning(text) for name, text in code.items()}
+    return meanings | {("data", name): text for name, text in data.items()}
+
+
+def meaning(text: str) -> str:
+    """What a function does: its code without comments and docstrings."""
+    tree = ast.parse(text)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and ast.get_docstring(node) is not None:
+            node.body = node.body[1:]
+    return ast.dump(tree)
+
+
+def forget_stale_results(inputs: Inputs) -> None:
+    """Empty the caches of a page's functions that were filled with other data.
+
+    `@cache` knows arguments alone: it would give a model that learnt from what has changed since.
+    """
+    for function in inputs.caches.values():
+        now = read_inputs(function)
+        if filled.get(function) != now or now.unknown:
+            function.cache_clear()
+        filled[function] = now
 
 
 @cache
 def records() -> dict[str, Any]:
-    """Every record by its name: code, seeds, what each gave by arguments, and where it ran."""
+    """Every record by its name: code, data, seeds, results by arguments, and where it ran."""
     return read(RECORDED)["records"] if RECORDED.is_file() else {}
 
 
@@ -59,36 +165,11 @@ def read(file: Path) -> dict[str, Any]:
 
 
 def key(arguments: Sequence[Any]) -> str:
-    """The arguments of a function as the file names them."""
-    return f"({', '.join(map(repr, arguments))})"
+    """The arguments of a function as the file names them.
 
-
-def code(function: Callable[..., Any]) -> list[str]:
-    """The text of a function, and of the functions and methods of its page that it needs."""
-    texts: dict[str, str] = {}
-    waiting: list[Any] = [inspect.unwrap(function)]
-    page = waiting[0].__globals__
-    for thing in waiting:  # it grows on the way
-        if inspect.isclass(thing):  # getsource fails for a notebook's class, not for its methods
-            waiting += [one for one in vars(thing).values() if inspect.isfunction(one)]
-        elif thing.__qualname__ not in texts:
-            text = dedent(inspect.getsource(thing)).strip()
-            texts[thing.__qualname__] = text
-            nodes = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)]
-            named = {n.id: inspect.unwrap(page[n.id]) for n in nodes if callable(page.get(n.id))}
-            named = {name: one for name, one in named.items() if _written_as(name, one)}
-            waiting += [one for one in named.values() if one.__module__ == function.__module__]
-    return list(texts.values())
-
-
-def meaning(texts: Sequence[str]) -> list[str]:
-    """What code does, whatever the language of its comments."""
-    return [ast.dump(ast.parse(text)) for text in texts]
-
-
-def _written_as(name: str, thing: Any) -> bool:
-    """Whether a thing is a function or class that was defined by this name."""
-    return (inspect.isfunction(thing) or inspect.isclass(thing)) and thing.__name__ == name
+    Raises UnknownKind for one that no text can stand for.
+    """
+    return f"({', '.join(map(identify, arguments))})"
 
 
 def plain(result: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -11,38 +11,45 @@ import seaborn
 from matplotlib.axes import Axes
 
 from nmtcourse.teaching.learning import Training
+from nmtcourse.teaching.records import Runs, common_note
 from nmtcourse.teaching.style import COLOURS
 
 Curve = tuple[Sequence[float], Sequence[float]]  # x and y
 
 
-def over(x: Sequence[float], runs: Iterable[Sequence[float]]) -> list[Curve]:
-    """Runs measured at the same places x, each as a curve (x, y) for `draw_seeds`."""
-    return [(x, run) for run in runs]
+def over(x: Sequence[float], runs: Sequence[Any], name: str = "") -> Runs:
+    """Runs measured at the same places x, each as a curve (x, y) for `draw_seeds`.
+
+    `name` is that of the curve among several that a run has.
+    """
+    curves = [(x, run[name] if name else run) for run in runs]
+    return Runs(curves, getattr(runs, "recorded", ()))
 
 
-def measured(runs: Iterable[Mapping[int, Any]], name: str = "", unit: float = 1) -> list[Curve]:
+def measured(runs: Sequence[Mapping[int, Any]], name: str = "", unit: float = 1) -> Runs:
     """Runs {updates: value}, or {updates: {name: value}}, each as a curve (x, y) for `draw_seeds`.
 
     `unit` is what one update counts on the x axis, such as the sentences of a batch.
     """
-    return [
+    curves = [
         ([n * unit for n in run], [value[name] if name else value for value in run.values()])
         for run in runs
     ]
+    return Runs(curves, getattr(runs, "recorded", ()))
 
 
-def curves_of(trainings: Sequence[Training], figure: str, x: str = "epochs") -> list[Curve]:
+def curves_of(trainings: Sequence[Training], figure: str, x: str = "epochs") -> Runs:
     """One figure of several trainings, each as a curve (x, y) for `draw_seeds`."""
     points = [training.points for training in trainings]
-    return [([getattr(p, x) for p in row], [getattr(p, figure) for p in row]) for row in points]
+    curves = [([getattr(p, x) for p in row], [getattr(p, figure) for p in row]) for row in points]
+    return Runs(curves, getattr(trainings, "recorded", ()))
 
 
 def draw_seeds(groups: Mapping[str, Sequence[Curve]], ax: Axes | None = None, **look: Any) -> Axes:
     """Draw for each label the mean of its seeds' curves (x, y) and, as a band, their range.
 
-    `look` is what `Axes.set` takes, such as xlabel.  Raises ValueError where the seeds of a label
-    were not measured at the same places.
+    The title of the legend says which seeds were recorded.  `look` is what `Axes.set` takes, such
+    as xlabel.  Raises ValueError where the seeds of a label were not measured at the same places.
     """
     ax = ax if ax is not None else plt.subplots(figsize=(6.4, 3.2))[1]
     for colour, (label, runs) in zip(COLOURS, groups.items(), strict=False):
@@ -57,6 +64,9 @@ def draw_seeds(groups: Mapping[str, Sequence[Curve]], ax: Axes | None = None, **
         )
     ax.set(**look)
     ax.grid(True)
+    note = common_note(groups.values())
     if len(groups) > 1:
-        ax.legend()
+        ax.legend(title=note)
+    elif note:
+        ax.legend(handles=[], title=note)
     return ax
