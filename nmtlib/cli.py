@@ -18,7 +18,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from nmtlib.errors import Shown, note
+from nmtlib.errors import Shown, note, spelled_out
 from nmtlib.files import OutFile, OutFolder, decoded, has_keys, write_atomically, write_output
 
 if TYPE_CHECKING:
@@ -455,5 +455,5 @@ def warn_of_unknown_words(translator: Translator, sentences: Sequence[str]) -> N
     """Name on stderr the words that are not in the vocabulary; the model reads UNK for them."""
     unknown = {word: None for sentence in sentences for word in translator.unknown(sentence)}
     if unknown:
-        words = [*[word[:40] for word in unknown][:10], *["…"] * (len(unknown) > 10)]
+        words = [*[spelled_out(word[:40]) for word in unknown][:10], *["…"] * (len(unknown) > 10)]
         note(f"not in the vocabulary: {', '.join(words)}")

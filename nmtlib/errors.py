@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Collection, Iterable
 from typing import Any
+from unicodedata import category
 
 # Controls except tab and newline, line separators, embeddings and overrides of direction.
 UNSAFE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -42,6 +43,17 @@ def shown(text: str) -> str:
     a\x1b[2Jb
     """
     return UNSAFE.sub(lambda match: ascii(match[0])[1:-1], text)
+
+
+def spelled_out(text: str) -> str:
+    r"""Text in which a reader sees every character: one that is invisible is escaped too.
+
+    A word with a joiner or a byte order mark inside looks like the word without.
+
+    >>> print(spelled_out("do\u200bg"))
+    do\u200bg
+    """
+    return "".join(ascii(c)[1:-1] if category(c) == "Cf" else c for c in shown(text))
 
 
 class Shown:

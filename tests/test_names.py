@@ -2,6 +2,7 @@
 
 import io
 import sys
+import unicodedata
 
 import pytest
 from hypothesis import example, given, settings
@@ -58,3 +59,19 @@ def test_a_long_text_in_place_of_a_name_is_told_as_one(
 def test_a_long_text_is_told_in_python_too():
     with pytest.raises(FileNotFoundError, match="is not a run folder"):
         nmtlib.load("x" * 100_000)
+
+
+@pytest.mark.parametrize("name", ["toy-de-en", "multi30k-de-en", "cmn-en-zh"])
+def test_a_decomposed_letter_is_the_letter(name):
+    translator = nmtlib.load(name)
+    for text in ("der Hund schläft .", "Ein Café für Zoë ."):
+        apart = unicodedata.normalize("NFD", text)
+        assert apart != text and translator.read(apart) == translator.read(text)
+        assert translator.unknown(apart) == translator.unknown(text)
+
+
+@pytest.mark.parametrize("character", ["\ufeff", "\u200b", "\u202e", "\u00ad", "\u2060"])
+def test_an_unknown_word_shows_what_is_invisible_in_it(character, capsys):
+    assert main(["translate", "toy-de-en", f"der Hu{character}nd schläft ."]) == 0
+    error = capsys.readouterr().err
+    assert ascii(character)[1:-1] in error and character not in error

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
-from unicodedata import category
+from unicodedata import category, normalize
 
 from nmtlib import registry
 from nmtlib.files import text_lines
@@ -121,8 +121,12 @@ class Corpus:
 
 
 def split_words(text: str) -> list[str]:
-    """The words between white space.  Raises ValueError for one longer than `LONGEST_WORD`."""
-    words = text.split()
+    """The words between white space, in Unicode form NFC.
+
+    Where a letter and its accent are two characters, as a Mac writes them, no vocabulary would know
+    the word.  Raises ValueError for a word longer than `LONGEST_WORD`.
+    """
+    words = normalize("NFC", text).split()
     if (length := max(map(len, words), default=0)) > LONGEST_WORD:
         raise ValueError(
             f"{length:,} characters without a space; expected words of at most {LONGEST_WORD:,}: "

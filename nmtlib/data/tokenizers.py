@@ -7,7 +7,8 @@ space restores the sentence, so `decode(encode(text))` is the text itself for `S
 
 - any run of white space becomes one space, and none is left at the ends;
 - `lowercase=True` loses capitals, and `SpacyTokenizer(mark_spaces=False)` the spaces;
-- BPE writes the text in Unicode form NFC, and a character that training never showed as <UNK>.
+- a text is written in Unicode form NFC, and BPE writes <UNK> for a character that training never
+  showed.
 
 A text that contains "▁" could not be restored, so it is refused with a ValueError, and every
 tokenizer refuses a word of more than 1,000 characters: see `nmtlib.data.corpus.split_words`.

@@ -15,6 +15,7 @@ from tqdm import tqdm
 from nmtlib.arguments import PathLike, checked
 from nmtlib.data.batching import Example, collate, make_example, pad
 from nmtlib.data.codec import Codec
+from nmtlib.data.corpus import split_words
 from nmtlib.data.tokenizers import SPACE_MARK
 from nmtlib.inference.search import Hypothesis, beam_search
 from nmtlib.model.attention import record_attention
@@ -206,7 +207,7 @@ class Translator:
         tokens = self.source.tokenizer.encode(sentence)
         names = [token for token in tokens if self.source.vocab.encode([token]) == [UNK]]
         if SPECIALS[UNK] in names:
-            names = [word for word in sentence.split() if UNK in self.source.encode(word)]
+            names = [word for word in split_words(sentence) if UNK in self.source.encode(word)]
         return list(dict.fromkeys(name.removeprefix(SPACE_MARK) for name in names))
 
     def example(self, source: str, target: str) -> Example:

@@ -93,7 +93,7 @@ function bpeWords(text, lowercase) {
   if (text.includes(SPACE_MARK)) {
     throw new RangeError(`the text holds "${SPACE_MARK}", which marks spaces inside tokens`);
   }
-  const normal = splitWords(text).join(" ").normalize("NFC");
+  const normal = splitWords(text).join(" ");
   const words = (lowercase ? normal.toLowerCase() : normal).split(" ");
   // "▁(" is one piece; to Unicode "▁" is a punctuation mark too, hence (?!▁).
   return words.filter((word) => word).flatMap((word) =>
@@ -157,7 +157,7 @@ function joinMarked(text) {
 }
 
 function splitWords(text) {
-  const found = text.split(SPACES).filter((word) => word);
+  const found = text.normalize("NFC").split(SPACES).filter((word) => word);
   const long = found.find((word) => [...word].length > LONGEST_WORD);
   if (!long) return found;
   throw new RangeError(`a word of more than ${LONGEST_WORD} letters: ${long.slice(0, 40)}…`);
