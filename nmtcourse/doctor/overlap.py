@@ -57,12 +57,15 @@ def message_keys(survey: Survey, side: str) -> list[int]:
     other = "target" if side == "source" else "source"
     keys, words = survey.numbers[f"{side}_key"], survey.numbers[f"words_{other[0]}"]
     usual = float(np.median(words[survey.kept]))
+    chars = survey.numbers[f"chars_{side[0]}"]
+    short = 0.5 * float(np.median(chars[survey.kept]))  # without spaces, any sentence is one word
     values, times = np.unique(keys[survey.kept], return_counts=True)
     found = []
     for key in values[times >= max(RECURS, RECURS_SHARE * len(survey))]:
         rows = survey.kept & (keys == key)
         beside = survey.numbers[f"{other}_key"][rows]
         one_word = survey.numbers[f"words_{side[0]}"][rows].max() == 1
+        one_word &= bool(chars[rows].max() < max(short, 5))
         different = len(np.unique(beside)) > 0.8 * len(beside)
         if one_word and different and np.median(words[rows]) >= max(3, 0.6 * usual):
             found.append(int(key))

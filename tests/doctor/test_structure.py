@@ -300,3 +300,15 @@ def test_a_clean_copy_is_clean_and_keeps_its_sources(own, tmp_path):
     corpus = cleaned(own.write(), tmp_path / "clean")
     assert distinct(corpus.train) == len({source for source, _ in own.splits["train"]})
     assert levels(check(tmp_path / "clean" / "own.toml")[1]) == []
+
+
+def test_one_chinese_sentence_for_many_english_ones_is_no_message():
+    from nmtcourse.doctor.diagnosis import diagnose
+    from nmtcourse.doctor.opening import of_pairs
+
+    pairs = [
+        Pair(f"They tell us about number {n}", f"他们告诉我们第{n}号的事情") for n in range(300)
+    ]
+    pairs += [Pair(f"What a day we had in {n}", "我们度过了美好的一天") for n in range(30)]
+    kinds = {f.kind for f in diagnose("own", [of_pairs("train", pairs)], ("en", "zh")).findings}
+    assert "message" not in kinds
