@@ -70,7 +70,8 @@ def write_cleaned(diagnosis: Diagnosis, folder: Path, held_out: int = 0) -> list
     train = shlex.join(["nmtlib", "train", str(folder / SETTINGS), "--out", str(runs)])
     if "validation" in names:
         return [*lines, f"train on it with: {train}"]
-    return [*lines, "before it can train it needs validation pairs: repeat with --split 500"]
+    tenth = max(1, min(500, written["train"] // 10))
+    return [*lines, f"before it can train it needs validation pairs: repeat with --split {tenth}"]
 
 
 def require_decided(diagnosis: Diagnosis, some: bool) -> None:

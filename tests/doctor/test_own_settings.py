@@ -118,3 +118,12 @@ def test_what_to_expect_is_within_what_was_measured():
 
 def test_powers_of_two():
     assert [power_of_two(x) for x in (1, 3, 100, 350, 380)] == [1, 4, 128, 256, 512]
+
+
+def test_a_copy_without_validation_says_how_many_pairs_to_hold_out(tmp_path):
+    pairs = toy(train=300)["train"]
+    (tmp_path / "pairs.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in pairs), "utf-8")
+    arguments = ("data", "check", tmp_path / "pairs.tsv", "--languages", "de", "en", "--fix")
+    assert "repeat with --split 30" in run(*arguments, tmp_path / "clean")[1]
+    text = run(*arguments, tmp_path / "held", "--split", 30)[1]
+    assert f"nmtlib train {tmp_path / 'held' / 'own.toml'} --out runs/held" in text
