@@ -110,3 +110,5 @@ def transcripts(
                 _, raised = observed(prop, careful, draw.again(turn[0]), one)
             ended = "" if raised is None else raised.measured[:2000]
             yield {"events": recorder.events, "ended": ended}
+            if turn is None and ended and not draw.half:  # the property does not hold
+                return

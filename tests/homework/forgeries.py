@@ -1,15 +1,12 @@
-"""Answers to 04.1 that compute nothing, and try to get its points all the same."""
+"""Answers to 04.1 that compute nothing, and try to get its points all the same.
+
+An object that calls itself equal got those of other tasks, whose results are lists.
+"""
 
 AN_OBJECT = """\
 class Equal:
     def __ne__(self, other):
         return False
-    def __eq__(self, other):
-        return True
-    def __getattr__(self, name):
-        return self
-    def __call__(self, *given):
-        return self
 def stable_softmax(scores):
     return Equal()
 """
