@@ -11,6 +11,7 @@ def test_nothing_is_missing_in_our_own_adapter():
     adapter = ours()
     assert [f.name for f in fields(adapter) if getattr(adapter, f.name) is None] == [
         "source_eos",
+        "given",
         "run",
     ]
     needed = {part for check in CHECKS.values() for part in check.needs}
@@ -28,6 +29,9 @@ def test_every_part_is_used_by_some_check_and_documented():
         "first_word",
         "source_bos",
         "source_eos",
+        "given",
+        "file",
+        "unsure",
         "strict",
     }
     assert {f.name for f in fields(Adapter)} - used - facts == {"logits"}  # which every model has
