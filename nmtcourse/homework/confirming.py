@@ -185,10 +185,9 @@ def inside_fault(prop: Property, messages: Iterator) -> Finding | None:
 def take_turn(replay: Replay, messages: Iterator) -> None:
     """Put the transcript of the next turn into a replay. Raises Forged for anything else."""
     message = next(messages, None)
-    events = message.get("events") if isinstance(message, dict) else None
-    if not isinstance(events, list):
+    if not isinstance(message, dict) or not isinstance(message.get("events"), list):
         raise Forged(FORGED)
-    replay.begin(events)
+    replay.begin(message["events"])
     ended = str(message.get("ended") or "")
     replay.ended = [ended[:2000] or FORGED, "an answer"]
 

@@ -102,7 +102,7 @@ def tensor_data(tensor: Tensor) -> list[Any]:
 def module_data(module: nn.Module) -> dict[str, Any]:
     """Parts, weights, buffers and plain attributes of a module; weights in one place are one."""
     weights: dict[int, int] = {}
-    tensors = []
+    tensors: list[Any] = []
     for _, each in module.named_parameters(remove_duplicate=False):
         if id(each) not in weights:
             weights[id(each)] = len(tensors)
@@ -286,14 +286,13 @@ class Tape:
 
     def begin(self, events: list[Event]) -> None:
         """Begin a turn with these events."""
-        self.events, self.open = events, None
+        self.events = events
+        self.open: Event | None = None
         self.lent: list[Callable] = []
 
 
 class Recorder(Tape):
     """Takes down what an answer does, in the process in which it runs."""
-
-    open: Event | None
 
     def of(self, answer: Any) -> Any:
         """An answer whose calls are taken down."""
@@ -329,7 +328,8 @@ class Recorder(Tape):
         """Call a function and take down what it does, unless the answer calls itself."""
         if self.open is not None:
             return function(*args, **kwargs)
-        self.open = event = {"name": name, "asked": [], "back": []}
+        event: Event = {"name": name, "asked": [], "back": []}
+        self.open = event
         self.events.append(event)
         chance, given = torch.get_rng_state(), [*args, *kwargs.values()]
         inputs = differentiable([*given, owner if name != "__init__" else None])
@@ -424,7 +424,7 @@ class Replay(Tape):
         replay, above = self, nn.Module if kind == "module" else object
 
         def made(owner: Any, *args: Any, **kwargs: Any) -> None:
-            super(mirror, owner).__init__()
+            super(mirror, owner).__init__()  # type: ignore[call-arg]  # mirror is made below
             replay.call("__init__", args, kwargs, owner)
 
         def method(name: str) -> Callable:

@@ -280,8 +280,11 @@ def _empty_bpe(
 
     Without vocabulary and merges it can be trained.
     """
-    learnt = {} if vocab is None else {"vocab": vocab, "merges": merges}
-    tokenizer = tokenizers.Tokenizer(models.BPE(unk_token=SPECIALS[UNK], **learnt))
+    if vocab is None:
+        model = models.BPE(unk_token=SPECIALS[UNK])
+    else:
+        model = models.BPE(vocab, merges, unk_token=SPECIALS[UNK])
+    tokenizer = tokenizers.Tokenizer(model)
     steps = [normalizers.NFC(), normalizers.Lowercase()] if lowercase else [normalizers.NFC()]
     tokenizer.normalizer = normalizers.Sequence(steps)
     # "▁(" is one token, like all after a space.  Unicode counts "▁" as a symbol, hence (?!▁).

@@ -195,7 +195,7 @@ def record_attention(model: nn.Module) -> Iterator[dict[str, list[Tensor]]]:
     if not attentions:
         raise ValueError(f"{type(model).__name__} holds no MultiHeadAttention to record")
     maps: dict[str, list[Tensor]] = {name: [] for name in attentions}
-    found = {module: maps[name] for name, module in attentions.items()}
+    found: dict[nn.Module, list[Tensor]] = {m: maps[name] for name, m in attentions.items()}
     RECORDS.append(recording := Recording(threading.get_ident(), found))
     try:
         yield maps

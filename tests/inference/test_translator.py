@@ -48,8 +48,8 @@ def random_model(seed: int = 1) -> Transformer:
 
 def save(folder: Path, name: str, model: Transformer) -> None:
     """Save a checkpoint that belongs to the vocabularies of the folder."""
-    identity = Run(folder).digests()
-    save_checkpoint(folder / f"{name}.safetensors", model, identity=identity)
+    notes = {"identity": Run(folder).digests(), "weights": name.replace("epoch-00", "epoch ")}
+    save_checkpoint(folder / f"{name}.safetensors", model, **notes)
 
 
 @pytest.fixture

@@ -156,7 +156,7 @@ def test_what_changes_an_update_reaches_it_and_resumes_bit_for_bit(tmp_path, mon
     whole, without = make("whole", **other), make("without")
     whole.fit(), without.fit()
     assert not same(weights(whole), weights(without))
-    monkeypatch.setattr(Trainer, "must_stop", lambda self: self.progress.updates >= 4)
+    monkeypatch.setattr(Trainer, "wants_to_stop", lambda self: self.progress.updates >= 4)
     make("stopped", **other).fit()
     monkeypatch.undo()
     resumed = make("stopped", **other)

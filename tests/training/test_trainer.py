@@ -95,7 +95,7 @@ def test_a_stopped_run_resumes_bit_for_bit_within_an_epoch_too(tmp_path, stop_af
     whole = make_trainer(tmp_path / "whole")
     whole.fit()
     stopped = make_trainer(tmp_path / "stopped")
-    monkeypatch.setattr(Trainer, "must_stop", lambda self: self.progress.updates >= stop_after)
+    monkeypatch.setattr(Trainer, "wants_to_stop", lambda self: self.progress.updates >= stop_after)
     stopped.fit()
     monkeypatch.undo()
     assert stopped.progress.updates - stop_after in (0, 1), "an epoch's end is not interrupted"
@@ -390,7 +390,7 @@ def test_fit_goes_on_where_the_same_trainer_stopped(tmp_path, monkeypatch):
     whole, trainer = make_trainer(tmp_path / "whole"), make_trainer(tmp_path / "run")
     whole.fit()
     with monkeypatch.context() as patch:
-        patch.setattr(Trainer, "must_stop", lambda self: self.progress.updates >= 4)
+        patch.setattr(Trainer, "wants_to_stop", lambda self: self.progress.updates >= 4)
         trainer.fit()
     assert not trainer.progress.epoch == 3
     trainer.fit()
