@@ -21,6 +21,7 @@ from nmtlib.errors import require
 from nmtlib.model.embeddings import dropout
 
 Mask = Tensor | None  # None: every query may attend to every key
+Start = int | None  # the position of the first query among the keys; None: they share no positions
 
 
 def padding_mask(ids: Tensor, pad: int = 0) -> Tensor:
@@ -109,12 +110,7 @@ class MultiHeadAttention(nn.Module):
         return self.split(self.key(key)), self.split(self.value(value))
 
     def attend(
-        self,
-        query: Tensor,
-        keys: Tensor,
-        values: Tensor,
-        mask: Mask = None,
-        start: int | None = None,
+        self, query: Tensor, keys: Tensor, values: Tensor, mask: Mask = None, start: Start = None
     ) -> Tensor:
         """Attend from query (B, T, D) to projected keys and values (B, H, S, d_k) -> (B, T, D)."""
         queries = self.split(self.query(query))  # (B, H, T, d_k)
@@ -122,12 +118,7 @@ class MultiHeadAttention(nn.Module):
         return self.output(heads.transpose(1, 2).flatten(2))  # (B, T, D)
 
     def weighted_values(
-        self,
-        query: Tensor,
-        keys: Tensor,
-        values: Tensor,
-        mask: Mask,
-        start: int | None = None,
+        self, query: Tensor, keys: Tensor, values: Tensor, mask: Mask, start: Start = None
     ) -> Tensor:
         """The output of all heads, (B, H, T, d_k); weights are computed only to be recorded.
 
