@@ -62,7 +62,8 @@ def hide(folder: Path) -> bool:
 def allow(libc: ctypes.CDLL, rules: int, place: Path, access: int) -> None:
     """Allow access to what is below a place; one that cannot be opened needs no rule."""
     with contextlib.suppress(OSError):
-        opened = os.open(place, os.O_PATH)
+        # A link may lead into what is hidden; where it leads otherwise has a rule of its own.
+        opened = os.open(place, os.O_PATH | os.O_NOFOLLOW)
         try:
             rule = Rule(access, opened)
             libc.syscall(ADD, rules, BENEATH, ctypes.byref(rule), 0)

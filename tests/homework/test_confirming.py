@@ -189,6 +189,7 @@ def test_what_is_hidden_cannot_be_read(tmp_path):
     (tmp_path / "hidden").mkdir()
     (tmp_path / "hidden" / "secret.txt").write_text("secret")
     (tmp_path / "open.txt").write_text("open")
+    (tmp_path / "link").symlink_to(tmp_path)
     command = [sys.executable, "-c", HIDDEN, str(tmp_path)]
     said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert said in ("open\nnot allowed\n", "no walls here\n")
