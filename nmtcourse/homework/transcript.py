@@ -42,6 +42,7 @@ TYPES = {
     )
 }
 LARGEST = 2**26  # bytes of a tensor
+MOST_ASKED = 3_000_000  # calls of functions that were lent, for a property
 DEEP = ("weights", "slopes", "buffers", "modes")  # of a module
 FORGED = "its process sent something else than an answer"
 Event = dict[str, Any]
@@ -102,7 +103,7 @@ def tensor_data(tensor: Tensor) -> list[Any]:
 def module_data(module: nn.Module) -> dict[str, Any]:
     """Parts, weights, buffers and plain attributes of a module; weights in one place are one."""
     weights: dict[int, int] = {}
-    tensors: list[Any] = []
+    tensors = list[Any]()
     for _, each in module.named_parameters(remove_duplicate=False):
         if id(each) not in weights:
             weights[id(each)] = len(tensors)
@@ -287,7 +288,7 @@ class Tape:
     def begin(self, events: list[Event]) -> None:
         """Begin a turn with these events."""
         self.events = events
-        self.open: Event | None = None
+        self.open: Event | None = None  # the call that is running
         self.lent: list[Callable] = []
 
 
@@ -410,7 +411,7 @@ class Replay(Tape):
 
     def __init__(self, task: Any):
         super().__init__(task)
-        self.shelf = Shelf()
+        self.shelf, self.asked = Shelf(), 0
         self.ended = [FORGED, "an answer"]  # why the answer's process did not go on
 
     def of(self, kind: str) -> Any:
@@ -421,10 +422,11 @@ class Replay(Tape):
         names = methods_of(solution)
         if not self.task.pure:
             return types.SimpleNamespace(**{n: self.function(getattr(solution, n)) for n in names})
-        replay, above = self, nn.Module if kind == "module" else object
+        replay = self
+        above: Any = nn.Module if kind == "module" else object
 
         def made(owner: Any, *args: Any, **kwargs: Any) -> None:
-            super(mirror, owner).__init__()  # type: ignore[call-arg]  # mirror is made below
+            above.__init__(owner)
             replay.call("__init__", args, kwargs, owner)
 
         def method(name: str) -> Callable:
@@ -493,6 +495,9 @@ class Replay(Tape):
     def ask_lent(self, asked: Any) -> None:
         """Call the functions that were lent, as the answer did: some of them count."""
         if not isinstance(asked, list):
+            raise Forged(FORGED)
+        self.asked += len(asked)
+        if self.asked > MOST_ASKED:
             raise Forged(FORGED)
         for place, args in asked:
             values = decode(args)
