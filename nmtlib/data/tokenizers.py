@@ -160,7 +160,7 @@ class BPETokenizer(Tokenizer):
     @property
     def lowercase(self) -> bool:
         """Whether a text is read in lower case."""
-        return len(self._tokenizer.normalizer) == 2
+        return len(self._tokenizer.normalizer) > 1
 
     @classmethod
     def train(
@@ -221,12 +221,8 @@ class BPETokenizer(Tokenizer):
     def for_dotted(self) -> BPETokenizer:
         """The same for a language of `DOTTED`: I and İ become small before all else does."""
         model = json.loads(self.model)
-        steps = model["normalizer"]["normalizers"]
-        replacing = [
-            {"type": "Replace", "pattern": {"String": capital}, "content": small}
-            for capital, small in SMALL_I.items()
-        ]
-        model["normalizer"]["normalizers"] = [steps[0], *replacing, *steps[1:]]
+        own = json.loads(_empty_bpe(self.lowercase, dotted=True).to_str())
+        model["normalizer"] = own["normalizer"]
         return BPETokenizer(json.dumps(model, ensure_ascii=False))
 
     def merges(self) -> list[tuple[str, str]]:
@@ -252,7 +248,8 @@ def _rebuilt_bpe(description: dict[str, Any]) -> tokenizers.Tokenizer:
         if not {left, right, left + right} <= vocab.keys():
             raise ValueError(f"a merge joins {left!r} and {right!r}, which the vocabulary lacks")
     steps = (description.get("normalizer") or {}).get("normalizers", [])
-    tokenizer = _empty_bpe({"type": "Lowercase"} in steps, vocab, pairs)
+    dotted = any(step.get("type") == "Replace" for step in steps)
+    tokenizer = _empty_bpe({"type": "Lowercase"} in steps, vocab, pairs, dotted=dotted)
     own = json.loads(tokenizer.to_str())
     for part in own.keys() | description.keys():
         if part != "version" and _without_lists(description, part) != _without_lists(own, part):
@@ -275,17 +272,23 @@ def _empty_bpe(
     lowercase: bool,
     vocab: dict[str, int] | None = None,
     merges: list[tuple[str, str]] | None = None,
+    *,
+    dotted: bool = False,
 ) -> tokenizers.Tokenizer:
     """The library's tokenizer, which normalises a text and splits it into words.
 
-    Without vocabulary and merges it can be trained.
+    Without vocabulary and merges it can be trained.  `dotted` is for languages of `DOTTED`.
     """
     if vocab is None:
         model = models.BPE(unk_token=SPECIALS[UNK])
     else:
         model = models.BPE(vocab, merges, unk_token=SPECIALS[UNK])
     tokenizer = tokenizers.Tokenizer(model)
-    steps = [normalizers.NFC(), normalizers.Lowercase()] if lowercase else [normalizers.NFC()]
+    steps: list[Any] = [normalizers.NFC()]
+    if dotted:
+        steps += [normalizers.Replace(capital, small) for capital, small in SMALL_I.items()]
+    if lowercase:
+        steps.append(normalizers.Lowercase())
     tokenizer.normalizer = normalizers.Sequence(steps)
     # "▁(" is one token, like all after a space.  Unicode counts "▁" as a symbol, hence (?!▁).
     punctuation = tokenizers.Regex(rf"{SPACE_MARK}?(?!{SPACE_MARK})[\p{{P}}\p{{S}}]")

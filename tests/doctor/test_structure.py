@@ -13,7 +13,7 @@ from nmtcourse.formats.languages import language_named, language_of_country
 from nmtlib.data.codec import build_codecs
 from nmtlib.data.corpora import load_corpus
 from nmtlib.data.corpus import Corpus, Pair
-from nmtlib.data.tokenizers import lower
+from nmtlib.data.tokenizers import BPETokenizer, lower
 from nmtlib.inference.evaluate import evaluate
 from nmtlib.inference.translator import Translator
 from nmtlib.model.transformer import Transformer
@@ -286,6 +286,8 @@ def test_turkish_has_two_letters_i():
         codecs = build_codecs(corpus, "bpe", size=200, lowercase=True, joint=joint)
         assert codecs[0].decode(codecs[0].encode("I say It")) == "i say it"
         assert codecs[1].decode(codecs[1].encode("Işık İyi IRMAK")) == "ışık iyi ırmak"
+        saved = BPETokenizer(codecs[1].tokenizer.model)
+        assert saved.encode("Işık") == codecs[1].tokenizer.encode("Işık"), "as a run is read"
         assert not any("\u0307" in token for codec in codecs for token in codec.vocab.tokens)
     settings = Settings().changed(
         {"tokenizer": {"lowercase": True}, "model": {"d_model": 16, "n_heads": 2}}
