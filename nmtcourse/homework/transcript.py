@@ -298,10 +298,16 @@ class Recorder(Tape):
     def of(self, answer: Any) -> Any:
         """An answer whose calls are taken down."""
         if not inspect.isclass(answer):
+            if inspect.isclass(self.task.solution) and callable(answer):
+                return self.factory(answer)
             return self.function(answer) if callable(answer) else answer
         names = [name for name in methods_of(self.task.solution) if hasattr(answer, name)]
         if not self.task.pure:
             return types.SimpleNamespace(**{n: self.function(getattr(answer, n)) for n in names})
+        return self.subclass(answer, [*names, "__init__"])
+
+    def subclass(self, above: Any, names: list[str]) -> Any:
+        """A subclass of an answer whose methods with these names are taken down."""
         recorder = self
 
         def method(name: str) -> Callable:
@@ -309,12 +315,24 @@ class Recorder(Tape):
                 bound = getattr(super(kind, owner), name)
                 return recorder.call(name, bound, args, kwargs, owner)
 
-            return functools.wraps(getattr(answer, name))(called)
+            return functools.wraps(getattr(above, name))(called)
 
-        own: dict[str, Any] = {name: method(name) for name in [*names, "__init__"]}
-        own |= {"__module__": answer.__module__, "__doc__": answer.__doc__}
-        kind: Any = types.new_class(answer.__name__, (answer,), {}, lambda space: space.update(own))
+        own: dict[str, Any] = {name: method(name) for name in names}
+        own |= {"__module__": above.__module__, "__doc__": above.__doc__}
+        kind: Any = types.new_class(above.__name__, (above,), {}, lambda space: space.update(own))
         return kind
+
+    def factory(self, function: Callable) -> Callable:
+        """A function in the place of a class: what it makes is taken down as an object is."""
+
+        @functools.wraps(function)
+        def made(*args: Any, **kwargs: Any) -> Any:
+            result = self.call("__init__", function, args, kwargs)
+            names = [name for name in methods_of(self.task.solution) if hasattr(result, name)]
+            result.__class__ = self.subclass(type(result), names)
+            return result
+
+        return made
 
     def function(self, function: Callable) -> Callable:
         """A function whose calls are taken down."""
@@ -338,11 +356,13 @@ class Recorder(Tape):
             lent = [self.lend(each) for each in args]
             named = {key: self.lend(each) for key, each in kwargs.items()}
             result = function(*lent, **named)
-            if name == "__init__" and isinstance(owner, nn.Module):
-                event["module"] = module_data(owner)
-            elif is_iterator(result):
-                result = [*result]
-            event["value"] = encode(result)
+            if name == "__init__":
+                owner = result if owner is None else owner
+                if isinstance(owner, nn.Module):
+                    event["module"] = module_data(owner)
+            else:
+                result = [*result] if is_iterator(result) else result
+                event["value"] = encode(result)
         except BaseException as error:
             event["raised"] = raised_data(error)
             raise
@@ -417,6 +437,8 @@ class Replay(Tape):
     def of(self, kind: str) -> Any:
         """What takes the place of an answer: a function, a class, or a class of modules."""
         solution = self.task.solution
+        if kind == "function" and inspect.isclass(solution):
+            return self.factory
         if kind == "function":
             return self.function(solution)
         names = methods_of(solution)
@@ -438,6 +460,12 @@ class Replay(Tape):
         own = {name: method(name) for name in names} | {"__init__": made}
         mirror: Any = type(solution.__name__, (above,), own)
         return mirror
+
+    def factory(self, *args: Any, **kwargs: Any) -> Any:
+        """What a function in the place of a class has made, by the next event."""
+        first = self.events[0] if self.events else None
+        is_module = isinstance(first, dict) and "module" in first
+        return self.of("module" if is_module else "class")(*args, **kwargs)
 
     def function(self, like: Callable) -> Callable:
         """A function in the place of an answer's, with the arguments of the solution's."""

@@ -25,6 +25,7 @@ from nmtcourse.homework.transcript import decode, encode
 FOUR = assignments()["04"]
 NAME = f"{FOUR.stem}.ipynb"
 TASKS = [task for assignment in assignments().values() for task in assignment.tasks.values()]
+FACTORY = next(task for task in TASKS if task.id == "07.1")
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="walls are Linux's")
 
 
@@ -64,6 +65,13 @@ def test_what_is_no_transcript_is_named(host):
 def test_an_object_that_calls_itself_equal_is_none_of_the_numbers(host):
     code = forgeries.AN_OBJECT.replace("def stable_softmax(scores)", "def leaks(*given)")
     assert points_alone(host, "06.2", code, [])[0] == 0
+
+
+@pytest.mark.slow
+def test_a_function_in_the_place_of_a_class_is_confirmed(host):
+    code = solved(FACTORY).replace("class Residual", "class Inner")
+    code += "\ndef Residual(d_model, dropout, norm):\n    return Inner(d_model, dropout, norm)\n"
+    assert points_alone(host, "07.1", code, []) == (4, "")
 
 
 def test_definitions_that_need_another_cell_are_named(host):
