@@ -8,7 +8,6 @@ them. What it sends is replayed elsewhere (`nmtcourse.homework.confirming`).
 from __future__ import annotations
 
 import contextlib
-import inspect
 import linecache
 import re
 import sys
@@ -19,7 +18,7 @@ from typing import Any
 from nmtcourse.homework.inputs import Draw
 from nmtcourse.homework.limits import Nowhere, Stopped, prepare, undisturbed, within
 from nmtcourse.homework.task import SOLUTION, Assignment, Task
-from nmtcourse.homework.transcript import Recorder, encode
+from nmtcourse.homework.transcript import Recorder, encode, is_plain_class
 from nmtcourse.homework.trials import UNWRITTEN, guarded, observed, turns
 
 DEFINED_SECONDS = 120.0  # of processor time for the definitions
@@ -74,7 +73,7 @@ def answered(
 
 def kind_of(answer: Any) -> str:
     """What an answer is: a function, a class, a class of modules, or a value."""
-    if not inspect.isclass(answer):
+    if not is_plain_class(answer):
         return "function" if callable(answer) else "value"
     import torch
 

@@ -254,6 +254,11 @@ def is_lent(value: Any) -> bool:
     return callable(value) and not isinstance(value, nn.Module | type)
 
 
+def is_plain_class(answer: Any) -> bool:
+    """Whether calling an answer makes an object of it: no `__new__` makes something else."""
+    return inspect.isclass(answer) and answer.__new__ is object.__new__
+
+
 def raised_data(error: BaseException) -> list[str]:
     """An exception as data: the built-in kind that it is, and its text."""
     if isinstance(error, Finding):
@@ -297,7 +302,7 @@ class Recorder(Tape):
 
     def of(self, answer: Any) -> Any:
         """An answer whose calls are taken down."""
-        if not inspect.isclass(answer):
+        if not is_plain_class(answer):
             if inspect.isclass(self.task.solution) and callable(answer):
                 return self.factory(answer)
             return self.function(answer) if callable(answer) else answer
