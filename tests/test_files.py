@@ -7,6 +7,7 @@ import ast
 import hashlib
 import json
 import os
+import re
 from argparse import ArgumentParser, _SubParsersAction
 from pathlib import Path
 
@@ -203,15 +204,23 @@ def opens_for_writing(call: ast.Call) -> bool:
         return True
     if name == "replace" and len(call.args) == 1 and not call.keywords:  # of a path
         return True
-    if name != "open" or to_nowhere or on_os:
-        return name == "open" and on_os and not to_nowhere
+    if name != "open" or to_nowhere:
+        return False
+    if on_os:
+        return bool(re.search("O_(WRONLY|RDWR|CREAT|APPEND|TRUNC)", ast.unparse(call)))
     modes = [*call.args[:2], *(word.value for word in call.keywords if word.arg == "mode")]
     modes = [mode.value for mode in modes if isinstance(mode, ast.Constant)]
     return any(isinstance(mode, str) and {*mode} & {*"wax+"} and len(mode) < 4 for mode in modes)
 
 
-# A task of homework has its own program, and the log of a judged process is opened once more.
-APART = ("nmtcourse/homework/masters/", "nmtcheck/report/apart.py", "nmtlib/files.py")
+# A task of homework has its own program, the log of a judged process is opened once more, and an
+# answer's files are read and laid out in temporary folders of their own.
+APART = (
+    "nmtcourse/homework/masters/",
+    "nmtcourse/homework/transcript.py",
+    "nmtcheck/report/apart.py",
+    "nmtlib/files.py",
+)
 
 
 def test_nothing_else_opens_a_file_for_writing():
