@@ -15,6 +15,7 @@ from torch.utils._pytree import tree_flatten
 from nmtcourse.recipes.recipe import CourseRecipe, RecipeLoss
 from nmtcourse.recipes.recorded import FewShapes, RecordedUpdate, round_up
 from nmtlib.data.batching import collate, make_example
+from nmtlib.model.embeddings import GENERATOR
 from nmtlib.model.transformer import Transformer, TransformerConfig
 from nmtlib.settings import TrainingSettings
 from nmtlib.training.hardware import Processes
@@ -38,10 +39,10 @@ class Tape(TorchDispatchMode):
     def __init__(self, function):
         super().__init__()
         self.operations = []
-        before = torch.get_rng_state()
+        before = GENERATOR.get().get_state()
         with self:
             function()
-        torch.set_rng_state(before)
+        GENERATOR.get().set_state(before)
 
     def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
         result = operation(*args, **(kwargs or {}))
@@ -70,13 +71,13 @@ class Taped(RecordedUpdate):
 
     def record(self, function, device, changed):
         before = [tensor.detach().clone() for tensor in changed]
-        generator = torch.get_rng_state()
+        state = GENERATOR.get().get_state()
         function()  # the rehearsal
         tape = Tape(function)
         with torch.no_grad():
             for tensor, value in zip(changed, before, strict=True):
                 tensor.copy_(value)
-        torch.set_rng_state(generator)
+        GENERATOR.get().set_state(state)
         return tape
 
 
