@@ -83,7 +83,7 @@ def read_inputs(function: Any) -> Inputs:
     page = getattr(undecorated(function), "__globals__", {"__name__": ""})
     reader = InputReader(page)
     reader.identify_as(getattr(function, "__qualname__", "function"), function)
-    for name, replaced in replaced_functions():
+    for name, replaced in replaced_functions(page):
         reader.data[f"{name}, replaced"] = text_of(replaced) or "by what has no text"
     return Inputs(reader.code, reader.data, reader.unknown, reader.caches)
 
@@ -323,8 +323,8 @@ def text_of(function: types.FunctionType) -> str | None:
     return text
 
 
-def replaced_functions() -> Iterator[tuple[str, types.FunctionType]]:
-    """Functions and methods of our packages whose code is not from their files."""
+def replaced_functions(page: dict[str, Any]) -> Iterator[tuple[str, types.FunctionType]]:
+    """Functions and methods of our packages whose code is that of a page, or not from a file."""
     for module_name, module in sorted(sys.modules.items()):
         if module_name.split(".")[0] not in OURS:
             continue
@@ -335,7 +335,7 @@ def replaced_functions() -> Iterator[tuple[str, types.FunctionType]]:
         for owner_name, owner in owners:
             for name, value in sorted(vars(owner).items()):
                 function = function_in(value)
-                if function is not None and is_replaced(function):
+                if function is not None and is_replaced(function, page):
                     yield f"{owner_name}.{name}", function
 
 
@@ -350,10 +350,10 @@ def function_in(value: Any) -> types.FunctionType | None:
     return value if isinstance(value, types.FunctionType) else None
 
 
-def is_replaced(function: types.FunctionType) -> bool:
-    """Whether a function that is found in one of our packages was put there by someone else."""
-    if function.__globals__.get("__name__") == "__main__":
-        return True
+def is_replaced(function: types.FunctionType, page: dict[str, Any]) -> bool:
+    """Whether a function of one of our packages was put there by a page, or is a planted bug."""
+    if function.__globals__ is page:
+        return page["__name__"].split(".")[0] not in OURS
     file = function.__code__.co_filename
     ours = function.__module__.split(".")[0] in OURS
     return ours and file.startswith("<") and file != "<string>"  # where a dataclass writes methods

@@ -275,9 +275,12 @@ def test_what_was_put_in_the_place_of_our_code_is_among_the_inputs(monkeypatch):
     names = changed_names({"code": before.code, "data": before.data}, planted)
     assert "nmtlib.model.attention.causal_mask, replaced" in names
     assert "nmtlib.training.trainer.Trainer.update, replaced" in names
-    mine = page("def forward(self, x):\n    return x")["forward"]
-    monkeypatch.setattr("nmtlib.model.layers.EncoderLayer.forward", mine)
-    assert "nmtlib.model.layers.EncoderLayer.forward, replaced" in inputs_of(text).data
+    names = page(text + "\ndef forward(self, x):\n    return x")
+    monkeypatch.setattr("nmtlib.model.layers.EncoderLayer.forward", names["forward"])
+    replaced = read_inputs(names["learn"]).data[
+        "nmtlib.model.layers.EncoderLayer.forward, replaced"
+    ]
+    assert replaced == "def forward(self, x):\n    return x"
     monkeypatch.undo()
     assert inputs_of(text) == before and not any("replaced" in name for name in before.data)
 
