@@ -10,6 +10,7 @@ import numpy as np
 import seaborn
 from matplotlib.axes import Axes
 
+from nmtcourse.teaching.describe import VARIES
 from nmtcourse.teaching.learning import Training
 from nmtcourse.teaching.records import Runs, common_note
 from nmtcourse.teaching.style import COLOURS
@@ -64,6 +65,8 @@ def draw_seeds(groups: Mapping[str, Sequence[Curve]], ax: Axes | None = None, **
         )
     ax.set(**look)
     ax.grid(True)
+    if any(isinstance(runs, Runs) and runs.note != "recorded" for runs in groups.values()):
+        ax.figure.set_gid(VARIES)  # what was trained now has other digits on another processor
     note = common_note(groups.values())
     if len(groups) > 1:
         ax.legend(title=note)

@@ -285,7 +285,7 @@ def test_a_recorded_seed_can_be_made_again_and_the_notebook_holds_with_it(path):
         made = plain(function(*arguments, seeds[1]))
         assert agree(made, recorded[1]), f"{name}{records.key(arguments)} gives other numbers"
         made_again.append(name)
-        return [recorded[0], made, *recorded[2:]]
+        return records.Runs([recorded[0], made, *recorded[2:]], seeds)
 
     course_records.run(path, remade)
     assert set(made_again) == set(course_records.names(path))
