@@ -89,12 +89,12 @@ def read_inputs(function: Any) -> Inputs:
 
 
 def identify(value: Any) -> str:
-    """A text for a value that belongs to no page: the same for equal values, on any machine.
+    """A text for a value that belongs to no page: the same for the same value, on any machine.
 
     Raises UnknownKind where there is none.
 
     >>> identify({"b": (1, 2.5), "a": None})
-    "{'a': None, 'b': (1, 2.5)}"
+    "{'b': (1, 2.5), 'a': None}"
     """
     return InputReader({"__name__": ""}).identify(value)
 
