@@ -150,7 +150,8 @@ def test_one_of_them_writes_and_reports(home, two):
     assert written[1] == "", "the other writes nothing"
     log = (home / "two" / "log.txt").read_text().splitlines()
     assert sum(line.startswith("epoch ") for line in log) == EPOCHS
-    assert max(Counter(log).values()) == 1
+    spoken = [line for line in log if not line.startswith(" ")]  # two epochs may translate alike
+    assert max(Counter(spoken).values()) == 1
     assert two.stdout.splitlines()[1:] == [*log[1:], "the run is in two"]
 
 
