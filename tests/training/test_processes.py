@@ -152,7 +152,9 @@ def test_one_of_them_writes_and_reports(home, two):
     assert sum(line.startswith("epoch ") for line in log) == EPOCHS
     spoken = [line for line in log if not line.startswith(" ")]  # two epochs may translate alike
     assert max(Counter(spoken).values()) == 1
-    assert two.stdout.splitlines()[1:] == [*log[1:], "the run is in two"]
+    first, *shown = two.stdout.splitlines()
+    assert first.startswith("settings that follow your text")
+    assert shown[1:] == [*log[1:], "the run is in two"]
 
 
 def test_when_one_is_killed_all_end_and_the_resumed_run_arrives_where_the_undisturbed_one_did(
