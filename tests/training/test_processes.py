@@ -154,7 +154,7 @@ def test_one_of_them_writes_and_reports(home, two):
     assert max(Counter(spoken).values()) == 1
     first, *shown = two.stdout.splitlines()
     assert first.startswith("settings that follow your text")
-    assert shown[1:] == [*log[1:], "the run is in two"]
+    assert shown[1 : len(log) + 1] == [*log[1:], "the run is in two"]
 
 
 def test_when_one_is_killed_all_end_and_the_resumed_run_arrives_where_the_undisturbed_one_did(
