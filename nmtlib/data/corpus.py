@@ -76,7 +76,8 @@ class Corpus:
         [Pair(source='zwei Hunde', target='two dogs', alignment=())]
         """
         tags = [*languages] if isinstance(languages, Sequence) else []
-        if isinstance(languages, str) or [type(tag) for tag in tags] != [str, str]:
+        are_two = [type(tag) for tag in tags] == [str, str] and not isinstance(languages, str)
+        if not are_two or not all(tag.strip() for tag in tags):
             raise ValueError(f"languages are two, such as ('de', 'en'), not {languages!r}")
         splits: dict[str, Any] = {"train": train, "validation": validation, "test": test}
         for split, pairs in splits.items():

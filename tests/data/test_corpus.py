@@ -192,7 +192,7 @@ def test_splits_and_languages_are_checked():
     for train, validation, name in (([], ROWS, "train"), (ROWS, [], "validation")):
         with pytest.raises(ValueError, match=f"{name} is empty; expected at least one pair"):
             Corpus.from_pairs(train, validation, languages=("de", "en"))
-    for languages in ("de", ("de",), ("de", "en", "zh"), {"de", "en"}, (1, 2), None):
+    for languages in ("de", ("de",), ("de", "en", "zh"), {"de", "en"}, (1, 2), ("", ""), None):
         with pytest.raises(ValueError, match="languages are two"):
             Corpus.from_pairs(ROWS, ROWS, languages=languages)
 
