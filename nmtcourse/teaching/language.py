@@ -22,6 +22,8 @@ from matplotlib.text import Text
 HERE = Path(__file__).parent
 NUMBER = re.compile(r"(?<![\w.])[-+−]?\d+(?:,\d{3})*(?:\.\d+)?(?:e[-+]\d+)?|(?<!\w)nan(?!\w)")
 PARTS = re.compile(r"(\n|\s{2,}|\s*\|\s*|</?\w[^>]*>|\*\*|`[^`\n]*`)")  # between texts of a table
+# A row and the note of `by_seed` behind it, which is translated by itself.
+NOTED = re.compile(r"(.*?\S)(\s{2,})((?:seeds? [\d, ]+ )?recorded)", re.DOTALL)
 WORDS: dict[str, str] = {}  # of the language that is spoken; empty for English
 untranslated: dict[str, None] = {}  # what was looked up in vain, in order
 
@@ -67,6 +69,8 @@ def say(text: str) -> str:
     """
     if not WORDS or not text.strip():
         return text
+    if noted := NOTED.fullmatch(text):
+        return f"{say(noted[1])}{noted[2]}{say(noted[3])}"
     inner = text.strip()
     if (whole := translate(inner)) is not None:
         size = -(-len(whole) // (inner.count("\n") + 1))
