@@ -3,17 +3,17 @@
     python benchmarks/homework.py 04.2 11.3
     python benchmarks/homework.py --named
 
-Right are the solutions and those of tests/homework/answers, wrong the known mistakes, the answers
+Right are the solutions and those of the folder answers, wrong the known mistakes, the answers
 of all rounds, and mutants (mutants.py).  A wrong answer that lives is listed.  `--named` judges the
 known mistakes as a student's answer is, and counts those that are named.  Writes
-results/homework.json, and its table into HOMEWORK.md.
+results/homework.json, and its table into HOMEWORK.md.  Exit status 1 where a right answer is
+refused, or one that was written wrong is accepted; a mutant may live.
 """
 
 from __future__ import annotations
 
 import importlib
 import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,6 @@ from nmtlib.files import write_atomically
 PAGE = Path(__file__).with_name("HOMEWORK.md")
 RESULT = RESULTS / "homework.json"
 BEGIN, END = "<!-- tasks:begin -->", "<!-- tasks:end -->"
-ANSWERS = Path(__file__).resolve().parents[1] / "tests" / "homework"
 KINDS = {"right": "refused", "known": "accepted", "rounds": "accepted", "mutants": "alive"}
 
 
@@ -92,7 +91,7 @@ def main() -> None:
     options.add_argument("--kinds", nargs="+", choices=[*KINDS], default=[*KINDS])
     options.add_argument("--named", action="store_true")
     given = options.parse_args()
-    sys.path.insert(0, str(ANSWERS))
+    misjudged: list[str] = []
     kept = {row["task"]: row for row in json.loads(RESULT.read_text("utf-8"))["tasks"]}
     for task in (t for a in assignments().values() for t in a.tasks.values() if not t.uses):
         if given.tasks and task.id not in given.tasks:
@@ -109,6 +108,12 @@ def main() -> None:
         before, _, rest = PAGE.read_text("utf-8").partition(BEGIN)
         write_atomically(PAGE, f"{before}{BEGIN}\n{table(rows)}\n{END}{rest.partition(END)[2]}")
         print(kept[task.id], flush=True)
+        judged = [kind for kind in given.kinds if kind != "mutants" and not given.named]
+        misjudged += [
+            f"{task.id} {kind} {odd}" for kind in judged for odd in kept[task.id][kind]["odd"]
+        ]
+    if misjudged:
+        raise SystemExit("\n".join(["misjudged:", *misjudged]))
 
 
 if __name__ == "__main__":

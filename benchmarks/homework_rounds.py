@@ -24,7 +24,7 @@ from nmtcourse.homework.grading import find_task, judge
 from nmtcourse.homework.task import Task
 
 RESULT = RESULTS / "homework-rounds.json"
-ROUNDS = Path(__file__).resolve().parents[1] / "tests" / "homework" / "rounds"
+ROUNDS = Path(__file__).with_name("answers") / "rounds"
 MISLED = ROUNDS / "misled.json"  # by round, the answers whose claimed cause is not what is wrong
 OUTDATED = ROUNDS / "outdated.json"  # answers that a later page allows, and why
 FIELDS = ("TASK", "NAME", "PRELUDE", "GIVEN", "ANSWERS")
