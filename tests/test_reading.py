@@ -122,7 +122,7 @@ CELLS = {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_nbval_compares_cells_so(tmp_path):
     cells = [
         new_code_cell(stored, metadata={"tags": tags}) for stored, _, tags, _ in CELLS.values()

@@ -10,6 +10,7 @@ import peer_torch as foreign
 import pytest
 import torch
 from mistakes import FAULTS, GUESSED, INSIDE
+from nightly import some
 from runs import FOUND, run
 from runs import train as run_whole
 from some_checks import ONLY
@@ -33,14 +34,16 @@ def test_every_check_has_its_entry_and_every_entry_its_check():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", sorted({*FOUND.values()}))
+@pytest.mark.parametrize("name", some(sorted({*FOUND.values()}), every=4))
 def test_the_mistakes_of_a_run_are_found(name):
     for mistake in (mistake for mistake, found in FOUND.items() if found == name):
         (result,) = run_checks(run(mistake), only=name).results
         assert result.verdict == "failed", f"{mistake}: {result.measured}"
 
 
-@pytest.mark.parametrize("subject", sorted({name.split(".")[0] for _, name, _ in FAULTS}))
+@pytest.mark.parametrize(
+    "subject", some(sorted({name.split(".")[0] for _, name, _ in FAULTS}), every=4)
+)
 def test_a_kind_of_fault_is_found(subject):
     for adapter, name, phrase in FAULTS:
         if name.startswith(f"{subject}."):
@@ -170,7 +173,7 @@ def test_other_ways_to_smooth_are_no_mistake(spread):
     assert not run_checks(adapter, only="loss").failed
 
 
-@pytest.mark.parametrize("said", mistakes.CONVENTIONS)
+@pytest.mark.parametrize("said", some(mistakes.CONVENTIONS, every=4))
 def test_another_convention_is_no_mistake(said):
     name, adapter = mistakes.CONVENTIONS[said]
     (result,) = run_checks(adapter, only=name).results

@@ -5,6 +5,7 @@ from functools import partial
 
 import pytest
 import torch
+from nightly import some
 from patients import (
     PaddedTarget,
     Stranger,
@@ -64,7 +65,7 @@ HEALTHY = {
 SUBJECTS = ["inside", "masks", "layers", "embedding", "schedule", "decoding.greedy"]
 
 
-@pytest.mark.parametrize("style", HEALTHY)
+@pytest.mark.parametrize("style", some(HEALTHY, every=5))
 def test_an_unusual_style_is_healthy_and_read(style):
     report = run_checks(HEALTHY[style], only=[*SUBJECTS, "positions.table"])
     assert not report.failed, report
@@ -82,7 +83,7 @@ REPAIRS = {
 }
 
 
-@pytest.mark.parametrize("style", HEALTHY)
+@pytest.mark.parametrize("style", some(HEALTHY, every=5))
 def test_no_repair_changes_what_is_sound(style):
     adapter = find_facts(HEALTHY[style]).of(HEALTHY[style])
     with every_module():
@@ -149,6 +150,7 @@ class Bare(nn.Module):
         return self.last(self.inner(self.tables[0](source), self.tables[1](target)))
 
 
+@pytest.mark.nightly
 def test_torch_without_masks_and_positions_gets_every_finding_with_its_cause():
     report = run_checks(Adapter(make_model=Bare), only=["inside", "positions", "masks"])
     causes = {f.check.id: f.cause for f in report.findings if f.proved}

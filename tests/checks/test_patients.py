@@ -44,6 +44,7 @@ def test_a_model_of_one_size_is_checked_whatever_its_number_of_heads(mistake, na
 # Loops
 
 
+@pytest.mark.nightly
 def test_a_healthy_loop_is_blamed_for_nothing_whatever_a_batch_is_asked_for():
     report = run_checks(stranger(epoch=epoch), only=["training", "run", "validation"])
     assert not report.failed and len(report.passed) >= 9, report
@@ -60,7 +61,7 @@ BEAMS = [
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("mistake", "only", "cause"), BEAMS)
+@pytest.mark.parametrize(("mistake", "only", "cause"), some(BEAMS))
 def test_a_mistake_in_a_beam_is_told_from_the_others(mistake, only, cause):
     adapter = stranger(beam=partial(beam, mistake=mistake))
     for seed in (0, 1, 2):  # the verdict is no matter of chance
@@ -69,7 +70,7 @@ def test_a_mistake_in_a_beam_is_told_from_the_others(mistake, only, cause):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mistake", ["", "last selection"])
+@pytest.mark.parametrize("mistake", some(["", "last selection"]))
 def test_a_healthy_beam_is_blamed_for_nothing(mistake):
     report = run_checks(stranger(beam=partial(beam, mistake=mistake), greedy=greedy), only="beam")
     assert not report.failed and len(report.passed) >= 3, report
@@ -86,7 +87,7 @@ CONVENTIONS = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("convention", some(CONVENTIONS, every=3))
+@pytest.mark.parametrize("convention", some(CONVENTIONS))
 def test_a_convention_of_a_translation_is_no_mistake(convention):
     adapter = stranger(translate=partial(translate, **CONVENTIONS[convention]))
     report = run_checks(adapter, only=[*SEARCH, "decoding.source_ids", "decoding.search_model"])

@@ -19,6 +19,7 @@ def test_a_sound_corpus_has_no_problem(own):
     assert "characters, target / source" in text, "lengths by percentiles"
 
 
+@pytest.mark.nightly
 def test_the_bundled_corpora_have_no_problem():
     for name in ("toy-de-en", "toy-en-zh"):
         status, text = run("data", "check", name)

@@ -24,7 +24,7 @@ FAST = [
 ]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_some_attacks_cost_no_other_student_a_row():
     chosen = [student for student in attacks.STUDENTS if student.name in FAST]
     assert len(chosen) == len(FAST)

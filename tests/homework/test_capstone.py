@@ -38,7 +38,7 @@ def with_time(run, **seconds):
     write_history(path, [replace(record, **seconds) for record in read_history(path)])
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_run_is_scored_and_stands_on_the_board_once(run, tmp_path, capsys):
     board = tmp_path / "boards" / "ann.jsonl"
     command = ["homework", "capstone", str(run), "--name", " ann ", "--board", str(board)]

@@ -45,29 +45,31 @@ def solved(task):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("task", some(TASKS, every=9), ids=lambda task: task.id)
+@pytest.mark.parametrize("task", some(TASKS, every=24), ids=lambda task: task.id)
 def test_a_solution_has_all_points_by_what_it_sends(task, host):
     assert points_alone(host, task.id, solved(task), []) == (task.points, "")
 
 
-@pytest.mark.parametrize("how", forgeries.ALL)
+@pytest.mark.parametrize("how", some(forgeries.ALL))
 def test_a_forgery_has_no_points(how, host):
     points, why = points_alone(host, "04.1", forgeries.ALL[how], [])
     assert points == 0 and why
 
 
+@pytest.mark.nightly
 def test_what_is_no_transcript_is_named(host):
     for code in (forgeries.THE_SOCKET, forgeries.AN_EMPTY_TRANSCRIPT):
         _, why = points_alone(host, "04.1", code, [])
         assert "its process sent something else than an answer" in why
 
 
+@pytest.mark.nightly
 def test_an_object_that_calls_itself_equal_is_none_of_the_numbers(host):
     code = forgeries.AN_OBJECT.replace("def stable_softmax(scores)", "def leaks(*given)")
     assert points_alone(host, "06.2", code, [])[0] == 0
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_function_in_the_place_of_a_class_is_confirmed(host):
     code = solved(FACTORY).replace("class Residual", "class Inner")
     code += "\ndef Residual(d_model, dropout, norm):\n    return Inner(d_model, dropout, norm)\n"
@@ -79,7 +81,7 @@ def test_definitions_that_need_another_cell_are_named(host):
     assert points == 0 and "NameError: name 'missing' is not defined" in why
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_class_of_forgers_gets_nothing_and_is_told_of(tmp_path):
     chosen = {name: forgeries.ALL[name] for name in ("frames", "the socket")}
     for name, source in chosen.items():

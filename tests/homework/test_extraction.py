@@ -85,7 +85,7 @@ for found in gc.get_objects():
 """
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_points_that_only_a_changed_judge_gives_are_not_confirmed(tmp_path):
     """The cell changes the judge in its own process, where it does give full points."""
     book = json.loads(pages.notebook(FOUR, "solution"))

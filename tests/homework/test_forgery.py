@@ -52,7 +52,7 @@ def hand_in(place, first="", kind="solution"):
     (place / NAME).write_text(json.dumps(book), "utf-8")
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.skipif(sys.platform != "linux", reason="the attack goes through /proc")
 def test_what_is_forged_earns_nothing_and_costs_nobody_a_row(tmp_path):
     for name, data in DATA.items():
@@ -73,7 +73,7 @@ def table_of(path):
     return found
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_a_class_that_is_interrupted_has_no_verdict_on_the_rest(tmp_path, number):
     hand_in(tmp_path / "class" / "ann")

@@ -6,6 +6,7 @@ import math
 
 import pytest
 import torch
+from nightly import some
 from torch import nn
 
 from nmtcourse.homework.compare import Finding
@@ -198,7 +199,9 @@ ODD = [
 ]
 
 
-@pytest.mark.parametrize(("id", "answer"), ODD, ids=lambda each: getattr(each, "__name__", each))
+@pytest.mark.parametrize(
+    ("id", "answer"), some(ODD, every=3), ids=lambda each: getattr(each, "__name__", each)
+)
 def test_a_right_answer_in_an_odd_form_has_full_points(id, answer):
     verdict = judge(find_task(id), answer)
     assert verdict.full, verdict
@@ -319,7 +322,9 @@ LATENT = [
 ]
 
 
-@pytest.mark.parametrize(("id", "answer"), LATENT, ids=lambda each: getattr(each, "__name__", each))
+@pytest.mark.parametrize(
+    ("id", "answer"), some(LATENT, every=4), ids=lambda each: getattr(each, "__name__", each)
+)
 def test_what_later_calls_and_lenders_would_notice_is_found(id, answer):
     assert not judge(find_task(id), answer).full
 
@@ -329,6 +334,7 @@ def test_what_a_given_function_returns_stays_as_it_was():
         Careful(lambda make: make().zero_())(lambda: torch.ones(2))
 
 
+@pytest.mark.nightly
 def test_gradients_in_the_precision_of_float32_are_exact_enough_for_a_loss_in_it():
     def more_exact(model, batches, smoothing):
         found = solution("08.3")(model, batches, smoothing)

@@ -35,7 +35,7 @@ def code(source, id):
     return pages.code_cell(id, source)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_class_is_graded_and_its_files_stay_as_they_are(tmp_path, capsys):
     overflow = (
         "def stable_softmax(scores):\n    return scores.exp() / scores.exp().sum(-1)[..., None]"
@@ -74,7 +74,7 @@ def test_a_class_is_graded_and_its_files_stay_as_they_are(tmp_path, capsys):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("assignment", some(assignments().values(), every=6))
+@pytest.mark.parametrize("assignment", some(assignments().values()))
 def test_a_notebook_as_it_was_given_has_no_points(assignment, tmp_path):
     path = tmp_path / f"{assignment.stem}.ipynb"
     path.write_text(pages.notebook(assignment), "utf-8")
@@ -91,7 +91,7 @@ def stable_softmax(scores):
 """
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_cheating_and_endless_loops_cost_only_the_task_they_stand_in(tmp_path):
     """A check that is edited, one that is gone, a loop, and one that nothing interrupts."""
 
@@ -110,7 +110,7 @@ def test_cheating_and_endless_loops_cost_only_the_task_they_stand_in(tmp_path):
     assert "causal_self_attention is not defined" in marked.marks[2].measured
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_odd_things_in_a_notebook_cost_no_point(tmp_path):
     """A name that is used again, an answer in the cell of its check, a file that is deleted."""
 
@@ -135,7 +135,7 @@ def test_odd_things_in_a_notebook_cost_no_point(tmp_path):
     ]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_page_that_is_pasted_twice_counts_its_best_answers(tmp_path):
     def paste(cells, order):
         cells["answer-04-3"]["source"] = [

@@ -48,7 +48,7 @@ def test_the_right_treatment_has_full_points_and_none_has_none(student, treated)
     assert treated(case.source(healthy=True), named(case)).points == FULL
 
 
-@pytest.mark.parametrize("student", some(NAMES, every=4))
+@pytest.mark.parametrize("student", some(NAMES))
 def test_any_name_makes_a_file_that_runs(student, treated, tmp_path):
     case = patient(student)
     assert ast.get_docstring(ast.parse(case.source())).startswith(f"The patient of {student}: a")
@@ -57,6 +57,7 @@ def test_any_name_makes_a_file_that_runs(student, treated, tmp_path):
     assert examine(write(student, tmp_path / "new")).student == student
 
 
+@pytest.mark.nightly
 def test_half_a_cure_is_no_cure(treated):
     case = next(c for c in map(patient, map(str, range(30))) if len(c.bugs) == 2)
     ill = case.source()
@@ -68,6 +69,7 @@ def test_half_a_cure_is_no_cure(treated):
     assert found.points == POINTS["diagnosis"] and "a healthy model has" in str(found)
 
 
+@pytest.mark.nightly
 def test_what_is_changed_and_added_elsewhere_is_seen(treated):
     case = patient("anna")
     found = treated(
@@ -80,6 +82,7 @@ def test_what_is_changed_and_added_elsewhere_is_seen(treated):
     assert "anna" in str(found)
 
 
+@pytest.mark.nightly
 def test_whoever_borrows_a_healthy_model_has_repaired_nothing(treated):
     case = patient("anna")
     borrowed = "from nmtlib.model import Transformer\nimport nmtlib.run as m, os"
@@ -87,6 +90,7 @@ def test_whoever_borrows_a_healthy_model_has_repaired_nothing(treated):
     assert found.points == POINTS["diagnosis"] and "imports nmtlib.model, nmtlib.run:" in str(found)
 
 
+@pytest.mark.nightly
 def test_a_wrong_name_costs_the_diagnosis_alone(treated):
     case = patient("ben")
     wrong = ["tying-copies"] * len(case.bugs)
@@ -94,6 +98,7 @@ def test_a_wrong_name_costs_the_diagnosis_alone(treated):
     assert found.points == FULL - POINTS["diagnosis"] and "0 of" in str(found)
 
 
+@pytest.mark.nightly
 def test_names_give_different_patients():
     cases = [patient(f"student {number}") for number in range(12)]
     bugs = Counter(bug.key for case in cases for bug in case.bugs)

@@ -64,6 +64,7 @@ for task in (t for a in assignments().values() for t in a.tasks.values() if not 
 """
 
 
+@pytest.mark.nightly
 def test_every_task_has_the_same_inputs_whatever_is_seeded():
     """Numbers and structure, in processes that differ in all seeds, that of hashes among them."""
     shown = []

@@ -4,6 +4,7 @@ import json
 import shlex
 
 import pytest
+from nightly import some
 
 from nmtcourse.main import main
 from nmtcourse.recipes import backtranslation
@@ -53,7 +54,7 @@ def test_forwards_the_machine_makes_the_target(translator, sentences, tmp_path):
 
 
 @pytest.mark.parametrize("search", [GREEDY, Search(temperature=1.0, seed=4, tag="BT")])
-@pytest.mark.parametrize("torn", [b"", b"half a li"])
+@pytest.mark.parametrize("torn", some([b"", b"half a li"]))
 def test_a_call_that_was_interrupted_goes_on(
     translator, sentences, tmp_path, small_chunks, search, torn
 ):
@@ -172,7 +173,7 @@ def test_a_search_that_makes_no_sense_is_refused(tmp_path, capsys):
         assert [path.name for path in tmp_path.iterdir()] == ["text.txt"]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_from_sentences_to_a_training_by_the_command_line(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     corpus = load_corpus("toy-de-en")

@@ -18,7 +18,7 @@ def workplace(tmp_path_factory) -> Workplace:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("every", some([10, 1]))
-@pytest.mark.parametrize("category", CATEGORIES)
+@pytest.mark.parametrize("category", some(CATEGORIES, every=3))
 def test_a_bad_input_is_explained_and_nothing_is_lost(category: str, every: int, workplace):
     cases = [case for case in CASES if case.category == category]
     wrong = {case.name: workplace.play(case)[1] for case in cases[::every]}

@@ -216,6 +216,7 @@ def another(value, page):
 
 
 # The records of every sixth notebook are tried at a commit, all of them at night.
+@pytest.mark.nightly
 @pytest.mark.parametrize("path", some(BOOKS, every=6), ids=lambda path: path.stem)
 def test_an_old_number_never_appears_for_a_changed_experiment(path, capsys):
     """Each global that a recorded function reads, and each argument, is changed in turn."""

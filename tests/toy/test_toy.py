@@ -323,6 +323,7 @@ def test_a_smaller_train_is_the_beginning_of_a_larger_one(corpus):
     assert all(small.split(split) == corpus.split(split) for split in SPLITS[1:])
 
 
+@pytest.mark.nightly
 def test_the_same_seed_gives_the_same_corpus_in_every_process(corpus):
     sizes = {"train": 300, "validation": 50, "test": 50, "challenge": 50}
     written = ascii(load_toy(corpus.name, **sizes))

@@ -144,7 +144,7 @@ def start(folder, epochs, *more):
     return subprocess.Popen(command, text=True, **pipes)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_killed_run_resumes_to_bit_identical_weights(tmp_path):
     epochs = 5
     killed = start(tmp_path / "killed", epochs, "kill")
@@ -161,7 +161,7 @@ def test_a_killed_run_resumes_to_bit_identical_weights(tmp_path):
         )
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_ctrl_c_ends_cleanly_and_loses_nothing(tmp_path):
     run = start(tmp_path / "run", 10_000)
     for line in run.stdout:
