@@ -19,7 +19,15 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from nmtlib.errors import Shown, note, spelled_out
-from nmtlib.files import OutFile, OutFolder, decoded, has_keys, write_atomically, write_output
+from nmtlib.files import (
+    OutFile,
+    OutFolder,
+    decoded,
+    has_keys,
+    refuse_utf16,
+    write_atomically,
+    write_output,
+)
 
 if TYPE_CHECKING:
     from nmtlib.data.corpus import Corpus
@@ -414,6 +422,8 @@ def translate_stream(
         raise ValueError("standard input is closed; give sentences as arguments, or a file with <")
     status, number = 0, 0
     for chunk in available_lines():
+        if number == 0:  # none of its lines could be read
+            refuse_utf16(chunk[0], "standard input")
         sentences = []
         for raw in chunk:
             number += 1

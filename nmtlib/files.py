@@ -307,9 +307,20 @@ def decoded_lines(raw_lines: Iterable[bytes], where: str) -> Iterator[str]:
         yield decoded(raw, number, where)
 
 
+def refuse_utf16(first_line: bytes, where: str) -> None:
+    """Raise ValueError if a text begins with the mark of UTF-16, as PowerShell writes it."""
+    if first_line.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise ValueError(
+            f"{where}: this is UTF-16, as its first two bytes say; expected UTF-8; convert it, for "
+            "example with: iconv -f UTF-16 -t UTF-8 FILE > NEW"
+        )
+
+
 def decoded(raw: bytes, number: int, where: str) -> str:
     """One line of `decoded_lines`, counted from 1."""
-    raw = raw.removeprefix(b"\xef\xbb\xbf") if number == 1 else raw
+    if number == 1:
+        refuse_utf16(raw, where)
+        raw = raw.removeprefix(b"\xef\xbb\xbf")
     try:
         text = raw.removesuffix(b"\n").decode("utf-8").removesuffix("\r")
         why = "it holds a NUL byte" if "\0" in text else ""

@@ -396,6 +396,16 @@ def test_a_line_that_cannot_be_translated_is_named_by_its_number(call, refused, 
     assert [bool(line) for line in printed.splitlines()] == [True, True, False, True]
 
 
+def test_standard_input_in_utf16_is_named_once(call, run, monkeypatch):
+    """What PowerShell 5 writes with `>`: no line of it is UTF-8, so no line is translated."""
+    for encoding in ("utf-16-le", "utf-16-be"):
+        data = "\ufeffder hund läuft .\r\n\r\ndie katze schläft .\r\n".encode(encoding)
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+        status, printed, error = call("translate", run)
+        assert (status, printed) == (1, "")
+        assert error.count("UTF-16, as its first two bytes say") == 1 and "iconv" in error
+
+
 # Summary and data
 
 
