@@ -10,9 +10,11 @@ as an own corpus would have it: subword marks are joined, and Chinese has no spa
 
 from __future__ import annotations
 
+import json
 import random
 import shutil
 import tempfile
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -26,9 +28,10 @@ from nmtlib.data.corpora import load_corpus
 from nmtlib.data.corpus import Corpus, Pair
 from nmtlib.data.tokenizers import without_marks
 from nmtlib.experiment import train
-from nmtlib.inference.evaluate import evaluate
+from nmtlib.inference.evaluate import Evaluation, evaluate
 from nmtlib.inference.translator import Translator
 from nmtlib.settings import Settings
+from nmtlib.training.history import EpochRecord
 
 RECORD = own_text.RECORD
 VALIDATION, TEST = 500, 1_000  # pairs at most
@@ -71,15 +74,28 @@ def measure(name: str, count: int, assignments: list[str]) -> dict[str, Any]:
         translator = Translator.load(run)
         evaluation, hypotheses = evaluate(translator, corpus)
         shutil.rmtree(run)
-    best = min(history, key=lambda record: record.validation_nll)
     say(f"BLEU {evaluation.scores.bleu:.2f}; {hypotheses[0]!r} for {corpus.test[0].target!r}")
-    changed = asdict(settings)
+    return row_of(name, plan, assignments, settings, history, evaluation, hypotheses)
+
+
+def row_of(
+    name: str,
+    plan: own_text.Plan,
+    assignments: Sequence[str],
+    settings: Settings,
+    history: Sequence[EpochRecord],
+    evaluation: Evaluation,
+    hypotheses: Sequence[str],
+) -> dict[str, Any]:
+    """What the record says of one training."""
+    best = min(history, key=lambda record: record.validation_nll)
+    values = asdict(settings)
     return {
         "corpus": name,
-        "pairs": count,
-        "set": assignments,
-        "changes": ", ".join(assignments) or "as the text asks",
-        "settings": {s: changed[s] for s in ("tokenizer", "model", "training", "recipe")},
+        "pairs": plan.pairs,
+        "tokens": round(plan.tokens / plan.pairs, 1),  # the mean of the longer side
+        "set": list(assignments),
+        "settings": {s: values[s] for s in ("tokenizer", "model", "training", "recipe")},
         "parameters": evaluation.parameters,
         "updates": history[-1].updates,
         "epochs": len(history),
@@ -87,6 +103,7 @@ def measure(name: str, count: int, assignments: list[str]) -> dict[str, Any]:
         "validation_perplexity": round(best.validation_perplexity, 3),
         "bleu": round(evaluation.scores.bleu, 2),
         "chrf": round(evaluation.scores.chrf, 2),
+        "signature": evaluation.scores.signature,
         "distinct": len(set(hypotheses)),
         "test_sentences": evaluation.scores.sentences,
         "busy_minutes": round(history[-1].busy_seconds / 60, 2),
@@ -96,8 +113,6 @@ def measure(name: str, count: int, assignments: list[str]) -> dict[str, Any]:
 
 def keep(row: dict[str, Any]) -> None:
     """Add a row to the record; one of the same corpus, size and settings is replaced."""
-    import json
-
     with FileLock(f"{RECORD}.lock"):
         rows = json.loads(RECORD.read_text("utf-8"))["rows"] if RECORD.is_file() else []
         key = ("corpus", "pairs", "set")

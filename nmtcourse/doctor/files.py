@@ -101,6 +101,12 @@ def _by_marks(head: bytes) -> str:
 
 def _read_through(look: Look, language: str, encoding: str) -> None:
     """Find the lines that are not UTF-8, and what they may be."""
+    if encoding.startswith(("utf-16", "utf-32")):  # its bytes have no lines: \n is two or four
+        with opened(look.path) as file:
+            text = file.read().decode(encoding, "replace")
+        look.encoding, look.lines = encoding, text.removesuffix("\n").count("\n") + 1
+        look.undecodable = list(range(1, look.lines + 1))
+        return
     bad, size, returns, number, inside = [], 0, 0, 0, False
     lines = raw_lines(look.path) if look.format in BY_LINE else opened(look.path)
     for number, raw in enumerate(lines, start=1):

@@ -98,7 +98,8 @@ def languages_in(file: str, columns: Sequence[str] = ()) -> tuple[str, str]:
         choice = choose(islice(ENTRIES[look.format](origin), PEEK), ("", ""), columns)
     except (OSError, *ERRORS):  # told when it is opened
         return "", ""
-    names = choice.names or ("", "")
+    # A key may be nested: translation.en
+    names = [name.rpartition(".")[2] for name in choice.names or ("", "")]
     first, second = (name if is_tag(name) else language_named(name) for name in names)
     return (first, second) if first and second and first != second else ("", "")
 

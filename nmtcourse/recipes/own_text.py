@@ -48,6 +48,12 @@ SEEN = 10  # times that a piece should occur
 PIECES, MORE_PIECES = 4_000, 8_000  # at most, for a small and for a large model
 LARGE = 50_000  # pairs that are worth a larger model
 SAMPLE = 50_000  # pairs that are counted; of a larger corpus the rest is like them
+TEXTS = {  # those that were measured, in words
+    "multi30k-de-en": "image captions (German-English)",
+    "cmn-en-zh": "short sentences (English-Chinese)",
+    "toy-de-en": "a small grammar (German-English)",
+    "toy-en-zh": "a small grammar (English-Chinese)",
+}
 RECORD = Path(__file__).parents[1] / "teaching" / "recorded" / "benchmarks" / "own-sizes.json"
 
 
@@ -208,7 +214,7 @@ def keys_of(path: str | Path, assignments: Sequence[str]) -> set[str]:
 
 
 def forecast(settings: Settings, codecs: Sequence[Codec], pairs: Sequence[Pair]) -> list[str]:
-    """What a training will be, in a line: updates, warm-up, minutes, and what BLEU to expect."""
+    """What a training will be: updates, warm-up, minutes; and what BLEU to expect."""
     training = settings.training
     some = pairs[:: max(1, len(pairs) // SAMPLE)]
     cut = [
@@ -222,21 +228,15 @@ def forecast(settings: Settings, codecs: Sequence[Codec], pairs: Sequence[Pair])
         return []
     batches = math.ceil(len(plan_batches(lengths, training.max_tokens)) * len(pairs) / len(some))
     updates = training.epochs * math.ceil(batches / training.accumulate)
-    line = (
-        f"{len(pairs):,} pairs: {updates:,} updates in {training.epochs} epochs, "
-        f"warm-up {training.warmup:,}"
-    )
+    epochs = "1 epoch" if training.epochs == 1 else f"{training.epochs} epochs"
+    line = f"{len(pairs):,} pairs: {updates:,} updates in {epochs}, warm-up {training.warmup:,}"
     if training.schedule == "constant":
         line = line.partition(", warm-up")[0]
     seconds = seconds_a_batch(settings, float(lengths.max(axis=1).mean()))
     if seconds:
         minutes = training.epochs * batches * seconds / 60
         line += f", about {max(1, round(minutes))} min on this machine"
-    if bleu := expected_bleu(len(pairs)):
-        low, high = bleu
-        scores = f"{low:.0f} to {high:.0f}" if round(low) < round(high) else f"about {low:.0f}"
-        line += f"; so many pairs of other texts gave BLEU {scores} (docs/own_text.md)"
-    lines = [line]
+    lines = [line, what_to_expect(len(pairs), float(lengths.max(axis=1).mean()))]
     if training.schedule != "constant" and 2 * training.warmup >= updates:
         lines.append(
             f"the warm-up of {training.warmup:,} updates is half of the training or more, so the "
@@ -268,26 +268,49 @@ def seconds_a_batch(settings: Settings, length: float) -> float:
 
 @cache
 def measured() -> list[dict[str, Any]]:
-    """The best row of the record for each corpus and size."""
+    """The rows of the record that were trained with the settings that follow the text."""
     rows = json.loads(RECORD.read_text("utf-8"))["rows"] if RECORD.is_file() else []
-    best: dict[tuple[str, int], dict[str, Any]] = {}
-    for row in sorted(rows, key=lambda row: row["bleu"]):
-        best[row["corpus"], row["pairs"]] = row
-    return list(best.values())
+    return [row for row in rows if not row["set"]]
 
 
-def expected_bleu(pairs: int) -> tuple[float, float] | None:
-    """The lowest and the highest BLEU that the measured corpora give for so many pairs.
+def what_to_expect(pairs: int, length: float) -> str:
+    """What BLEU so many pairs of the measured texts gave, or that there was none like it.
 
-    Between two sizes it is interpolated by their logarithms; None outside the sizes measured.
+    `length` is the mean number of tokens of the longer side.
+    """
+    scores = expected_bleu(pairs)
+    if not scores:
+        sizes = [row["pairs"] for row in measured()]
+        between = f" (only {min(sizes):,} to {max(sizes):,})" if sizes else ""
+        return f"what BLEU to expect is unknown: so many pairs were not measured{between}"
+    texts = ", ".join(f"{TEXTS.get(name, name)} {bleu:.0f}" for name, bleu in scores.items())
+    line = f"BLEU of other texts with so many pairs (docs/own_text.md): {texts}"
+    lengths = [row["tokens"] for row in measured() if row["corpus"] in scores]
+    if not min(lengths) / 1.5 < length < 1.5 * max(lengths):
+        line += (
+            f"; but their sentences have {min(lengths):.0f} to {max(lengths):.0f} tokens, and "
+            f"yours {length:.0f}"
+        )
+    return line
+
+
+def expected_bleu(pairs: int) -> dict[str, float]:
+    """The BLEU that each measured corpus gives for so many pairs.
+
+    Between two sizes it is interpolated by their logarithms.  A corpus is left out where it was not
+    measured with both more and fewer pairs; one size counts up to a tenth more or fewer.
     """
     by_corpus: dict[str, list[tuple[int, float]]] = {}
     for row in measured():
         by_corpus.setdefault(row["corpus"], []).append((row["pairs"], row["bleu"]))
-    scores = []
-    for points in by_corpus.values():
-        for (low, first), (high, second) in zip(sorted(points), sorted(points)[1:], strict=False):
+    scores = {}
+    for corpus, points in by_corpus.items():
+        points.sort()
+        for size, bleu in points:
+            if abs(pairs - size) <= 0.1 * size:
+                scores[corpus] = bleu
+        for (low, first), (high, second) in zip(points, points[1:], strict=False):
             if low <= pairs <= high:
                 share = math.log(pairs / low) / math.log(high / low)
-                scores.append(first + share * (second - first))
-    return (min(scores), max(scores)) if scores else None
+                scores[corpus] = first + share * (second - first)
+    return scores

@@ -71,7 +71,7 @@ def test_what_is_set_stays_and_the_rest_follows_the_text(tmp_path):
     assert (settings.training.epochs, settings.training.warmup) == (1, 7)
     assert settings.model.d_model == 16 and not settings.tokenizer.lowercase
     assert settings.training.max_tokens == 256, "as a small text needs"
-    said = re.search(r"300 pairs: ([\d,]+) updates in 1 epochs, warm-up 7, about 1 min", text)
+    said = re.search(r"300 pairs: ([\d,]+) updates in 1 epoch, warm-up 7, about 1 min", text)
     assert said and abs(int(said[1]) - 20) < 12
     assert f"nmtlib translate {tmp_path / 'run'}" in text
     assert f"nmtlib evaluate {tmp_path / 'run'}" in text
