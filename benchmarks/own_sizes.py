@@ -1,8 +1,10 @@
 """How many pairs give what BLEU, with which settings: sub-samples of the corpora at hand.
 
 Each call trains one row, on the first so many pairs of a shuffled training split, scores it on the
-test split, and adds it to benchmarks/results/own-sizes.json as soon as it is done.  Text is taken
-as an own corpus would have it: subword marks are joined, and Chinese has no spaces.
+test split, and adds it to the record own-sizes.json as soon as it is done: to its `rows` where the
+settings follow the text, which `nmtlib train` reads to say what to expect, otherwise to those that
+were set `by_hand`.  Text is taken as an own corpus would have it: subword marks are joined, and
+Chinese has no spaces.
 
     python benchmarks/own_sizes.py multi30k-de-en 2000                # the settings that fit 2,000
     python benchmarks/own_sizes.py cmn-en-zh 4000 --set dropout=0.3   # one setting of your own
@@ -113,13 +115,15 @@ def row_of(
 
 def keep(row: dict[str, Any]) -> None:
     """Add a row to the record; one of the same corpus, size and settings is replaced."""
+    kind = "by_hand" if row["set"] else "rows"
     with FileLock(f"{RECORD}.lock"):
-        rows = json.loads(RECORD.read_text("utf-8"))["rows"] if RECORD.is_file() else []
+        record = json.loads(RECORD.read_text("utf-8")) if RECORD.is_file() else {}
+        lists = {"rows": record.get("rows", []), "by_hand": record.get("by_hand", [])}
         key = ("corpus", "pairs", "set")
-        rows = [old for old in rows if [old[k] for k in key] != [row[k] for k in key]]
+        rows = [old for old in lists[kind] if [old[k] for k in key] != [row[k] for k in key]]
         rows.append(row)
         rows.sort(key=lambda row: (row["corpus"], row["pairs"], row["set"]))
-        result = {"command": "python benchmarks/own_sizes.py CORPUS PAIRS", "rows": rows}
+        result = {"command": "python benchmarks/own_sizes.py CORPUS PAIRS", **lists, kind: rows}
         write_result(RECORD, result | {"machine": describe_machine()})
 
 
