@@ -8,8 +8,11 @@ import numpy as np
 
 from nmtcourse.doctor.kinds import EXAMPLES, Finding, Level
 from nmtcourse.doctor.survey import Survey, examples
+from nmtcourse.doctor.texts import bare
 
 RECURS, RECURS_SHARE = 10, 0.002  # times, and share of the pairs, from which a side recurs
+# What programs write for a cell that is empty or failed; twice is enough for these.
+MESSAGES = ("nan", "NULL", "#N/A", "#REF!", "#DIV/0!")
 TEMPLATES = 0.2  # the share of train that differs from other sources in numbers alone
 
 
@@ -50,9 +53,10 @@ def judge_messages(surveys: Mapping[str, Survey]) -> Iterator[Finding]:
 
 
 def message_keys(survey: Survey, side: str) -> list[int]:
-    """The keys of sides that recur beside many others, and are far shorter than these.
+    """The keys of sides that recur beside others, and are far shorter than these.
 
-    `nan` is beside forty sentences, `Danke.` beside a few that mean the same.
+    `__NULL__` is beside forty sentences, `Danke.` beside a few that mean the same.  What is known
+    to be a message need not recur so often.
     """
     other = "target" if side == "source" else "source"
     keys, words = survey.numbers[f"{side}_key"], survey.numbers[f"words_{other[0]}"]
@@ -60,8 +64,11 @@ def message_keys(survey: Survey, side: str) -> list[int]:
     chars = survey.numbers[f"chars_{side[0]}"]
     short = 0.5 * float(np.median(chars[survey.kept]))  # without spaces, any sentence is one word
     values, times = np.unique(keys[survey.kept], return_counts=True)
+    known = [hash(bare(message)) for message in MESSAGES]
+    often = times >= max(RECURS, RECURS_SHARE * len(survey))
+    often |= (times > 1) & np.isin(values, known)
     found = []
-    for key in values[times >= max(RECURS, RECURS_SHARE * len(survey))]:
+    for key in values[often]:
         rows = survey.kept & (keys == key)
         beside = survey.numbers[f"{other}_key"][rows]
         one_word = survey.numbers[f"words_{side[0]}"][rows].max() == 1

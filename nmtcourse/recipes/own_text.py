@@ -4,7 +4,8 @@ With the same settings for every corpus, a thousand pairs get thirty updates, al
 warm-up, and pieces that occur once.  So everything here is counted from the text:
 
 - `size`: as many pieces as occur some ten times; a rarer one is not learned.
-- `epochs`: fewer, the more text there is.  A small corpus must be read often, a large one need not.
+- `epochs`: fewer, the more text there is.  A small corpus must be read often; a large one need not,
+  and would take too long.
 - `max_tokens`: so that there are about `UPDATES` updates, whatever the size.
 - `warmup`: a tenth of the updates at most.
 - `dropout`: more, the less text there is, since that is learned by heart.
@@ -119,24 +120,34 @@ def plan_for(
     if not pairs:
         raise ValueError("settings follow the training pairs, and there are none")
     counted = pairs if len(pairs) <= SAMPLE else random.Random(1).sample(list(pairs), SAMPLE)
+    most = MORE_PIECES if count >= LARGE else PIECES
+    size, lengths = count_pieces(counted, most, lowercase=count < LARGE)
+    tokens = round(sum(lengths) * count / len(counted))
+    # The longest of 200 sentences; a single one may be a mistake.
+    longest = sorted(lengths)[int(0.995 * (len(lengths) - 1))]
+    choices = choose(count, tokens, size, longest, epochs=epochs, max_tokens=max_tokens)
+    return Plan(count, tokens, tuple(choices))
+
+
+def choose(
+    count: int, tokens: int, size: int, longest: int, *, epochs: int = 0, max_tokens: int = 0
+) -> list[Choice]:
+    """The settings for `count` pairs with so many tokens, `size` pieces and `longest` sentences."""
     large = count >= LARGE
     lowercase = not large
-    size, lengths = count_pieces(counted, MORE_PIECES if large else PIECES, lowercase)
-    tokens = round(sum(lengths) * count / len(counted))
     # Half the text is read 1.6 times as often.  2,000 captions that are read 16 times give BLEU 16,
     # read 30 times 21; 29,000 take some twelve processor minutes if they are read six times.
     often = FEWEST * (MUCH / tokens) ** (2 / 3)
     epochs = epochs or round(min(max(often, FEWEST), MOST))
     budget = min(max(power_of_two(tokens * epochs / UPDATES), 256), 4_096)
-    # Twice the longest of 200 sentences, so that new ones fit too; each must fit into a batch.
-    longest = sorted(lengths)[int(0.995 * (len(lengths) - 1))]
+    # Twice as long as these, so that new ones fit too; each must fit into a batch.
     max_length = min(max(64 * math.ceil(longest / 32), 128), 512)
     max_length = min(max_length, max_tokens - 1) if max_tokens else max_length
     max_tokens = max_tokens or max(budget, 2 * max_length)
     updates = max(1, round(1.1 * tokens * epochs / max_tokens))  # a tenth is padding
     dropout = 0.3 if count < 8_000 else 0.1 if large else 0.2
     how_often = f"each sentence is read {epochs} times"
-    choices = [
+    return [
         Choice("tokenizer.kind", "bpe", "words are cut into pieces"),
         Choice("tokenizer.size", size, f"pieces that occur some {SEEN} times in your text"),
         Choice("tokenizer.joint", True, "both languages share them"),
@@ -157,7 +168,6 @@ def plan_for(
         Choice("training.warmup", max(1, min(updates // 10, 400)), "updates, a tenth at most"),
         Choice("training.average", 3, "epochs whose mean is tried at the end"),
     ]
-    return Plan(count, tokens, tuple(choices))
 
 
 def capitals(lowercase: bool) -> str:

@@ -170,6 +170,8 @@ def test_a_message_of_a_program_is_no_translation(own, tmp_path):
     own.splits = toy(train=400)
     own.splits["train"] += [("danke", "thanks"), ("danke schön", "thanks")] * 20
     assert "a side that recurs" not in check(own.write())[1], "it means the same each time"
+    own.change("train", 1, lambda text: "#N/A", 7, 8)
+    assert " 2 (0.5%)" in row(check(own.write())[1], "a side that recurs"), "known, if rare"
 
 
 def test_lines_with_keys_are_joined_by_them(own, tmp_path):
