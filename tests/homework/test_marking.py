@@ -112,7 +112,7 @@ def test_cheating_and_endless_loops_cost_only_the_task_they_stand_in(tmp_path):
 
 @pytest.mark.nightly
 def test_odd_things_in_a_notebook_cost_no_point(tmp_path):
-    """A name that is used again, an answer in the cell of its check, a file that is deleted."""
+    """A name used again, an answer in the cell of its check, a deleted file, another's kernel."""
 
     def change(cells, order):
         cells["answer-04-1"]["source"] = [HELPED]
@@ -126,6 +126,9 @@ def test_odd_things_in_a_notebook_cost_no_point(tmp_path):
         order += [code("exit()", "last"), code("import os\nos._exit(1)", "more")]
 
     path = write(tmp_path, change=change)
+    book = json.loads(path.read_text("utf-8"))
+    book["metadata"]["kernelspec"] = {"name": "python388jvsc74a", "display_name": "Python [root]"}
+    path.write_text(json.dumps(book), "utf-8")
     marked = marking.mark(path)
     assert not path.exists() and marked.points == FOUR.points and marked.digest
     assert marked.notices == [
