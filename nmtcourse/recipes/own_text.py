@@ -242,14 +242,15 @@ def forecast(settings: Settings, codecs: Sequence[Codec], pairs: Sequence[Pair])
     batches = math.ceil(len(plan_batches(lengths, training.max_tokens)) * len(pairs) / len(some))
     updates = training.epochs * math.ceil(batches / training.accumulate)
     epochs = "1 epoch" if training.epochs == 1 else f"{training.epochs} epochs"
-    line = f"{len(pairs):,} pairs: {updates:,} updates in {epochs}, warm-up {training.warmup:,}"
+    count = round(len(pairs) * len(lengths) / len(some))  # without those that are too long
+    line = f"{count:,} pairs: {updates:,} updates in {epochs}, warm-up {training.warmup:,}"
     if training.schedule == "constant":
         line = line.partition(", warm-up")[0]
     seconds = seconds_a_batch(settings, float(lengths.max(axis=1).mean()))
     if seconds:
         minutes = training.epochs * batches * seconds / 60
         line += f", about {max(1, round(minutes))} min on this machine"
-    lines = [line, what_to_expect(len(pairs), float(lengths.max(axis=1).mean()))]
+    lines = [line, what_to_expect(count, float(lengths.max(axis=1).mean()))]
     if training.schedule != "constant" and 2 * training.warmup >= updates:
         lines.append(
             f"the warm-up of {training.warmup:,} updates is half of the training or more, so the "
