@@ -219,6 +219,7 @@ def travel(name: str, journey: Journey, corpus: Corpus) -> None:
         "by_default": row,
         "by_hand": [],
         "commands": steps,
+        "own_toml": Path("clean/own.toml").read_text("utf-8").splitlines(),
     }
     keep({name: result})
     keep_size(row)
@@ -245,7 +246,7 @@ def recorded() -> dict[str, Any]:
 
 def keep(new: dict[str, Any]) -> None:
     """Put journeys into the record, in the order of `JOURNEYS`; say which training was best."""
-    with FileLock(f"{RECORD}.lock"):
+    with FileLock(RECORD.with_name(f".{RECORD.name}.lock")):
         journeys = recorded() | new
         for row in journeys.values():
             best = max([row["by_default"], *row["by_hand"]], key=lambda training: training["bleu"])

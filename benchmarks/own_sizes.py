@@ -116,7 +116,7 @@ def row_of(
 def keep(row: dict[str, Any]) -> None:
     """Add a row to the record; one of the same corpus, size and settings is replaced."""
     kind = "by_hand" if row["set"] else "rows"
-    with FileLock(f"{RECORD}.lock"):
+    with FileLock(RECORD.with_name(f".{RECORD.name}.lock")):
         record = json.loads(RECORD.read_text("utf-8")) if RECORD.is_file() else {}
         lists = {"rows": record.get("rows", []), "by_hand": record.get("by_hand", [])}
         key = ("corpus", "pairs", "set")

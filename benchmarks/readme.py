@@ -318,12 +318,12 @@ def decode() -> str:
     return ENGLISH["texts"]["decode"].format(**facts)
 
 
-def block(name: str) -> str:
-    """A text of readme.toml filled with the numbers of one result, and its table if it has one.
+def block(name: str, language: Mapping[str, Any] = ENGLISH) -> str:
+    """A text of a language's readme.toml filled with the numbers of one result, and its table.
 
     A cell is a format of a row's values; it is empty if the row lacks one.
     """
-    words = ENGLISH["blocks"][name]
+    words = language["blocks"][name]
     result = read(words["result"])
     rows = result.get(words.get("rows"), [])
     rows = rows if isinstance(rows, list) else [row | {"name": n} for n, row in rows.items()]
@@ -339,6 +339,25 @@ def cell(form: str, row: Mapping[str, Any]) -> str:
         return form.format(**row)
     except KeyError:
         return ""
+
+
+def newcomer(name: str) -> str:
+    """Some of the lines that a newcomer sees, as a block; "…" is where lines are left out."""
+    words = ENGLISH["newcomer"][name]
+    (journey,) = (j for j in read("own-journeys.json")["journeys"] if j["name"] == "page")
+    lines = journey["own_toml"]
+    if "command" in words:
+        lines = journey["commands"][words["command"]]["lines"]
+    shown, last = [], -1
+    for number, line in enumerate(lines):
+        belongs = shown and last == number - 1 and line.startswith(" " * 5)  # to the line above
+        if not belongs and not re.search(words["lines"], line):
+            continue
+        if shown and any(text.strip() for text in lines[last + 1 : number]):
+            shown.append("…")
+        shown.append(line.rstrip())
+        last = number
+    return "\n".join([f"```{words['kind']}", *shown, "```"])
 
 
 # Homework
@@ -375,6 +394,7 @@ def marks() -> str:
     return table(f"corpus | minutes of training | {header}", rows)
 
 
+NEWCOMER = {name: lambda name=name: newcomer(name) for name in ENGLISH["newcomer"]}
 PAGES = {  # the blocks of each page, and what makes them
     "README.md": {"headlines": lambda: headlines(ENGLISH)},
     "README.zh.md": {"headlines": lambda: headlines(CHINESE)},
@@ -392,7 +412,16 @@ PAGES = {  # the blocks of each page, and what makes them
     "docs/own_text.md": {
         "doctor": lambda: block("doctor"),
         "own-sizes": lambda: block("own-sizes"),
+        "own-journeys": lambda: block("own-journeys"),
         "doctor-alarms": lambda: block("doctor-alarms"),
+        **NEWCOMER,
+    },
+    "docs/zh/own_text.md": {
+        "doctor": lambda: block("doctor", CHINESE),
+        "own-sizes": lambda: block("own-sizes", CHINESE),
+        "own-journeys": lambda: block("own-journeys", CHINESE),
+        "doctor-alarms": lambda: block("doctor-alarms", CHINESE),
+        **NEWCOMER,
     },
     "docs/explorer.md": {"pages": lambda: block("explorer")},
     "docs/speed.md": {"speed": speed, "decode": decode, "gpu": lambda: block("gpu")},

@@ -28,11 +28,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
-from nmtlib.data.batching import Batch, plan_batches
-from nmtlib.data.codec import Codec
+from nmtlib.data.batching import Batch, lengths_of, plan_batches
+from nmtlib.data.codec import Codec, encode_pairs
 from nmtlib.data.corpora import load_corpus
 from nmtlib.data.corpus import Pair
 from nmtlib.data.tokenizers import BPETokenizer
@@ -230,19 +229,15 @@ def forecast(settings: Settings, codecs: Sequence[Codec], pairs: Sequence[Pair])
     """What a training will be: updates, warm-up, minutes; and what BLEU to expect."""
     training = settings.training
     some = pairs[:: max(1, len(pairs) // SAMPLE)]
-    cut = [
-        [len(tokens) + 1 for tokens in codec.tokenizer.encode_all([getattr(p, side) for p in some])]
-        for codec, side in zip(codecs, ("source", "target"), strict=True)
-    ]
     longest = min(training.max_length, settings.model.max_length)
-    lengths = np.array(cut).T
-    lengths = lengths[lengths.max(axis=1) <= longest]
-    if not len(lengths):
+    examples, _ = encode_pairs(some, *codecs, longest)
+    lengths = lengths_of(examples)
+    if not examples:
         return []
     batches = math.ceil(len(plan_batches(lengths, training.max_tokens)) * len(pairs) / len(some))
     updates = training.epochs * math.ceil(batches / training.accumulate)
     epochs = "1 epoch" if training.epochs == 1 else f"{training.epochs} epochs"
-    count = round(len(pairs) * len(lengths) / len(some))  # without those that are too long
+    count = round(len(pairs) * len(examples) / len(some))  # without those that are too long
     line = f"{count:,} pairs: {updates:,} updates in {epochs}, warm-up {training.warmup:,}"
     if training.schedule == "constant":
         line = line.partition(", warm-up")[0]

@@ -6,6 +6,7 @@ import shlex
 from pathlib import Path
 
 import doctor as benchmark
+import own_journeys
 import pytest
 from broken_corpora import levels, run, toy
 
@@ -15,10 +16,16 @@ ROOT = Path(__file__).parents[2]
 TINY = "--set d_model=16 --set n_heads=2 --set n_encoder_layers=1 --set n_decoder_layers=1"
 
 
+PAGES = ("docs/own_text.md", "docs/zh/own_text.md")
+
+
+def lines_of_commands(page=PAGES[0]):
+    text = (ROOT / page).read_text("utf-8")
+    return re.findall(r"```bash\n(.*?)```", text, re.DOTALL)[0].splitlines()
+
+
 def commands():
-    text = (ROOT / "docs" / "own_text.md").read_text("utf-8")
-    block = re.findall(r"```bash\n(.*?)```", text, re.DOTALL)[0]
-    return [shlex.split(line)[1:] for line in block.splitlines()]
+    return [shlex.split(line)[1:] for line in lines_of_commands()]
 
 
 def follow(tmp_path, monkeypatch, *more):
@@ -45,6 +52,16 @@ def test_the_page_leads_from_two_files_to_a_translator(tmp_path, monkeypatch):
     assert levels(again) == [] and Path("clean.png").is_file()
     assert "1,499 training pairs" in trained and "corpus has problems" not in trained
     assert "BLEU" in scored
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_outputs_of_a_page_are_of_the_commands_that_it_shows(page):
+    """They were recorded by benchmarks/own_journeys.py, which types the same."""
+    journey = own_journeys.JOURNEYS["page"].commands()
+    assert [line.replace('"', "'") for line in lines_of_commands(page)] == journey
+    recorded = own_journeys.recorded()["page"]["commands"]
+    assert [step["command"] for step in recorded] == journey
+    assert [step["status"] for step in recorded] == [1, 1, 0, 0, 0, 0]
 
 
 @pytest.mark.parametrize("name", ["multi30k-de-en", "cmn-en-zh"])
