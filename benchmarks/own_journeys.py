@@ -120,12 +120,12 @@ DOG = "Ein Hund läuft über eine grüne Wiese."
 JOURNEYS = {
     "page": Journey(
         "toy-de-en",
-        2_500,
+        1_000,
         "two files in UTF-8",
         write_plain,
         "mine.de mine.en",
         "",
-        500,
+        100,
         "der Hund schläft .",
     ),
     "500": Journey(

@@ -6,6 +6,7 @@ import shlex
 from pathlib import Path
 
 import doctor as benchmark
+import edition
 import own_journeys
 import pytest
 from broken_corpora import levels, run, toy
@@ -31,7 +32,7 @@ def commands():
 def follow(tmp_path, monkeypatch, *more):
     """Run the commands of the page on files of the grammar; what each printed."""
     monkeypatch.chdir(tmp_path)
-    pairs = toy(train=2_500)["train"]
+    pairs = toy(train=1_000)["train"]
     pairs[6] = (pairs[6][0], " ")
     for side, name in enumerate(("mine.de", "mine.en")):
         Path(name).write_text("".join(f"{pair[side]}\n" for pair in pairs), "utf-8")
@@ -48,9 +49,9 @@ def test_the_page_leads_from_two_files_to_a_translator(tmp_path, monkeypatch):
     first, fixed, again, trained, scored, _ = follow(
         tmp_path, monkeypatch, *shlex.split(TINY), "--set", "epochs=1"
     )
-    assert "line 7:" in first and "2,499 of 2,500 pairs kept, 1,000 of them held out" in fixed
+    assert "line 7:" in first and "999 of 1,000 pairs kept, 200 of them held out" in fixed
     assert levels(again) == [] and Path("clean.png").is_file()
-    assert "1,499 training pairs" in trained and "corpus has problems" not in trained
+    assert "799 training pairs" in trained and "corpus has problems" not in trained
     assert "BLEU" in scored
 
 
@@ -62,6 +63,15 @@ def test_the_outputs_of_a_page_are_of_the_commands_that_it_shows(page):
     recorded = own_journeys.recorded()["page"]["commands"]
     assert [step["command"] for step in recorded] == journey
     assert [step["status"] for step in recorded] == [1, 1, 0, 0, 0, 0]
+
+
+def test_the_chinese_page_has_the_numbers_code_and_links_of_the_english_one():
+    english, chinese = (
+        re.sub(r"<!-- ([\w-]+):begin -->.*?<!-- \1:end -->", "", text, flags=re.DOTALL)
+        for text in ((ROOT / page).read_text("utf-8").partition("\n")[2] for page in PAGES)
+    )
+    chinese = chinese.replace("../commands.md", "commands.md").replace("#别的文件", "#other-files")
+    assert list(edition.differences(english, chinese)) == []
 
 
 @pytest.mark.parametrize("name", ["multi30k-de-en", "cmn-en-zh"])
