@@ -97,6 +97,7 @@ def row_of(
         "pairs": plan.pairs,
         "tokens": round(plan.tokens / plan.pairs, 1),  # the mean of the longer side
         "set": list(assignments),
+        "changes": ", ".join(assignments),
         "settings": {s: values[s] for s in ("tokenizer", "model", "training", "recipe")},
         "parameters": evaluation.parameters,
         "updates": history[-1].updates,

@@ -412,6 +412,7 @@ PAGES = {  # the blocks of each page, and what makes them
     "docs/own_text.md": {
         "doctor": lambda: block("doctor"),
         "own-sizes": lambda: block("own-sizes"),
+        "own-by-hand": lambda: block("own-by-hand"),
         "own-journeys": lambda: block("own-journeys"),
         "doctor-alarms": lambda: block("doctor-alarms"),
         **NEWCOMER,
@@ -419,6 +420,7 @@ PAGES = {  # the blocks of each page, and what makes them
     "docs/zh/own_text.md": {
         "doctor": lambda: block("doctor", CHINESE),
         "own-sizes": lambda: block("own-sizes", CHINESE),
+        "own-by-hand": lambda: block("own-by-hand", CHINESE),
         "own-journeys": lambda: block("own-journeys", CHINESE),
         "doctor-alarms": lambda: block("doctor-alarms", CHINESE),
         **NEWCOMER,

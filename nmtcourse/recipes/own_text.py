@@ -288,8 +288,8 @@ def what_to_expect(pairs: int, length: float) -> str:
     """
     scores = expected_bleu(pairs)
     if not scores:
-        sizes = [row["pairs"] for row in measured()]
-        between = f" (only {min(sizes):,} to {max(sizes):,})" if sizes else ""
+        sizes = sorted(row["pairs"] for row in measured())
+        between = f" ({sizes[0]:,} to {sizes[-1]:,} were)" if sizes else ""
         return f"what BLEU to expect is unknown: so many pairs were not measured{between}"
     texts = ", ".join(f"{TEXTS.get(name, name)} {bleu:.0f}" for name, bleu in scores.items())
     line = f"BLEU of other texts with so many pairs (docs/own_text.md): {texts}"

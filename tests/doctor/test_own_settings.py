@@ -138,7 +138,7 @@ def test_what_to_expect_is_said_of_what_texts_and_between_measured_sizes_only(re
     for pairs in (400, 2_300, 1_000_000):
         assert expected_bleu(pairs) == {}
         line = what_to_expect(pairs, 14.0)
-        assert "unknown" in line and "only 500 to 2,000" in line
+        assert "unknown" in line and "500 to 2,000 were" in line
 
 
 def test_sentences_of_another_length_than_the_measured_are_told(record):
