@@ -162,7 +162,9 @@ def test_the_record_is_of_the_settings_that_the_text_asks_for_today():
         for section in ("tokenizer", "model", "training"):
             for name, value in settings[section].items():
                 expected = today.get(f"{section}.{name}", value)
-                assert value == pytest.approx(expected, rel=0.01), (row["corpus"], pairs, name)
+                # The record rounds the tokens, so the warm-up may be one or two updates off.
+                near = name == "warmup" and abs(value - expected) < 4
+                assert value == expected or near, (row["corpus"], pairs, name)
 
 
 def test_powers_of_two():
