@@ -230,7 +230,8 @@ def forecast(settings: Settings, codecs: Sequence[Codec], pairs: Sequence[Pair])
     training = settings.training
     some = pairs[:: max(1, len(pairs) // SAMPLE)]
     longest = min(training.max_length, settings.model.max_length)
-    examples, _ = encode_pairs(some, *codecs, longest)
+    source, target = codecs
+    examples, _ = encode_pairs(some, source, target, longest)
     lengths = lengths_of(examples)
     if not examples:
         return []
