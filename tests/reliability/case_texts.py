@@ -113,7 +113,7 @@ STDIN = [
     stdin("a lone carriage return", WORDS + b"\r" + WORDS + b"\n"),
     stdin("U+2028 in a line", "der\u2028hund\n".encode()),
     stdin("not UTF-8", b"der hund\n\xff\xfe\n", "line 2", 1),
-    stdin("UTF-16", SENTENCE.encode("utf-16"), "UTF-16", 1, 0),
+    stdin("UTF-16", SENTENCE.encode("utf-16"), "this is UTF-16", 1),
     stdin("a NUL", b"der\0hund\n", "line 1", 1),
     stdin("a picture", b"\x89PNG\r\n\x1a\n" + bytes(range(256)), "line 1", 1, 4),
     stdin("one long line among good ones", WORDS + b"\n" + LONG + b"\n" + WORDS, "line 2", 1, 3),
