@@ -44,8 +44,8 @@ CALLS = {
 class Parts:
     """The other parts of `Adapter`, each a method of its name: nmtlib's own code."""
 
-    def __init__(self, norm: str, positions: str, tied: str):
-        self.design = {"norm": norm, "positions": positions, "tied": tied}
+    def __init__(self, **design: str):
+        self.design = design
 
     # The model and its parts
 
@@ -195,12 +195,16 @@ class Parts:
         return evaluate.evaluate(reader, pairs)[0].scores.bleu
 
 
-def ours(norm: str = "pre", positions: str = "sinusoidal", tied: str = "none") -> Adapter:
+def ours(
+    norm: str = "pre", positions: str = "sinusoidal", tied: str = "none", **beginnings: str
+) -> Adapter:
     """The adapter of nmtlib itself; the design is named as in `TransformerConfig`."""
-    parts = Parts(norm, positions, tied)
+    parts = Parts(norm=norm, positions=positions, tied=tied, **beginnings)
     own = {f.name: getattr(parts, f.name) for f in fields(Adapter) if hasattr(parts, f.name)}
+    if positions == "rotary":  # nothing is added to the words, so there is no such part to check
+        del own["positions"]
     ids = {"pad": specials.PAD, "bos": specials.BOS, "eos": specials.EOS}
-    facts = {"fixed_positions": positions == "sinusoidal", "strict": True}
+    facts = {"fixed_positions": positions != "learned", "strict": True}
     return Adapter(name="nmtlib", **ids, **facts, **CALLS, **own)
 
 

@@ -22,6 +22,7 @@ from nmtlib.data.codec import Codec
 from nmtlib.data.corpus import Pair
 from nmtlib.data.tokenizers import BPETokenizer, SpacyTokenizer, WhitespaceTokenizer
 from nmtlib.inference.translator import Translator
+from nmtlib.model.choices import require_expressible
 from nmtlib.model.transformer import Transformer
 from nmtlib.run import Run
 from nmtlib.specials import SPECIALS
@@ -46,10 +47,11 @@ HARMLESS = str.maketrans("<&", ",.")  # digits of base85 that mean something in 
 def pack(run: Run, name: str) -> dict[str, Any]:
     """All that the page needs to know of a run, in values that JSON holds.
 
-    Raises ValueError for a tokenizer that a browser cannot imitate, or weights beyond float16, and
-    as `Translator.load` does.
+    Raises ValueError for a model or tokenizer that a browser cannot imitate, or weights beyond
+    float16, and as `Translator.load` does.
     """
     translator = Translator.load(run.folder, device="cpu")
+    require_expressible(translator.model.config, "explorer")
     decoding, pairs = translator.settings.decoding, examples(translator, run)
     sides = [pair.source for pair in pairs], [pair.target for pair in pairs]
     return {

@@ -12,6 +12,7 @@ from nmtcourse.explorer.packing import WEB, learning, pack
 from nmtcourse.outputs import PAGE
 from nmtlib.errors import require
 from nmtlib.files import stamp, write_output
+from nmtlib.model.choices import require_expressible
 from nmtlib.run import Run, find_run
 from nmtlib.training.checkpoint import read_weights
 
@@ -42,13 +43,13 @@ def explore(
     The file needs no other and asks no server.  `links` are the names and addresses of pages with
     other models, `notebooks` is the address of a notebook, "{stem}" for its name.  An older page of
     ours is replaced; raises FileExistsError for another file and for a page that was edited,
-    ValueError where the page would be larger than `megabytes` or its tokenizer cannot be imitated,
-    and as `Translator.load` does.
+    ValueError where the page would be larger than `megabytes`, or cannot compute the model or
+    imitate its tokenizer, and as `Translator.load` does.
     """
     require(megabytes > 0, "megabytes", "greater than 0", megabytes)
     folder, out = find_run(run), Path(out)
     PAGE.require(out)
-    folder.settings()  # is it a run at all?
+    require_expressible(folder.settings().model, "explorer")  # before weights are read
     require_small(folder, megabytes)
     name = folder.folder.resolve().name
     data = pack(folder, name)

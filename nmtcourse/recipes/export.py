@@ -28,6 +28,7 @@ from nmtlib.data.tokenizers import BPETokenizer
 from nmtlib.errors import require_one_of
 from nmtlib.files import new_folder, write_atomically
 from nmtlib.inference.translator import Translator
+from nmtlib.model.choices import require_expressible
 from nmtlib.model.embeddings import TokenEmbedding
 from nmtlib.run import find_run
 from nmtlib.specials import UNK
@@ -60,6 +61,7 @@ def export(
     out = Path(out)
     NEW_FOLDER.require(out)
     translator = Translator.load(run, device="cpu")
+    require_expressible(translator.model.config, to)
     with new_folder(out) as part:
         options = {"quantization": quantization} if quantization else {}
         FORMATS[to](translator, part, **options)
@@ -127,12 +129,9 @@ class ScaledLookup(nn.Module):
 
 FORMATS: dict[str, Callable[..., None]] = {
     "safetensors": to_safetensors,
-    "marian": partial(to_hugging_face, family="marian", architecture="MarianMTModel", norm="post"),
+    "marian": partial(to_hugging_face, family="marian", architecture="MarianMTModel"),
     "pegasus": partial(
-        to_hugging_face,
-        family="pegasus",
-        architecture="PegasusForConditionalGeneration",
-        norm="pre",
+        to_hugging_face, family="pegasus", architecture="PegasusForConditionalGeneration"
     ),
     "ctranslate2": to_ctranslate2,
     "onnx": to_onnx,

@@ -36,9 +36,13 @@ def describe_weights(model: Transformer) -> dict[str, str]:
         "target": "`output.weight` is `target_embedding.weight`.",
         "all": "`source_embedding.weight` is also the target's embedding and `output.weight`.",
     }
+    speeds = "position / 10000 ** (2i / {}), in dimensions 2i, 2i + 1"
     positions = {
-        "learned": "`source_positions.table` and `target_positions.table`",
-        "sinusoidal": "sin and cos of position / 10000 ** (2i / d_model), in dimensions 2i, 2i + 1",
+        "learned": "then positions are added: `source_positions.table`, `target_positions.table`",
+        "sinusoidal": f"then positions are added: sin and cos of {speeds.format('d_model')}",
+        "rotary": "and no positions are added. In self-attention, each query and key is turned: of "
+        "the angle a = " + speeds.format("d_k") + ", x becomes x cos a + y sin a, and y becomes "
+        "y cos a - x sin a",
     }
     return {
         "table": "\n".join(f"| `{name}` | {shape} |" for name, shape in shapes.items()),

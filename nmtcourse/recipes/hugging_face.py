@@ -45,29 +45,13 @@ def hf_name(name: str) -> str:
 
 
 def to_hugging_face(
-    translator: Translator, folder: Path, *, family: str, architecture: str, norm: str
+    translator: Translator, folder: Path, *, family: str, architecture: str
 ) -> None:
     """A folder for `from_pretrained`, written without the transformers package.
 
-    Marian is our post-norm model, Pegasus our pre-norm one.
-    Raises ValueError for a model that the architecture cannot express.
+    Marian is our post-norm model, Pegasus our pre-norm one; `nmtlib.model.choices` has the rest.
     """
     c = translator.model.config
-    if c.norm != norm:
-        raise ValueError(
-            f"{architecture} is {norm}-norm and cannot hold this {c.norm}-norm model; "
-            f"use --to {'pegasus' if c.norm == 'pre' else 'marian'}"
-        )
-    if c.positions != "sinusoidal":
-        raise ValueError(
-            f"{architecture} computes sinusoidal positions and cannot hold {c.positions} ones; "
-            "use --to ctranslate2 or onnx"
-        )
-    if family == "pegasus" and c.tied != "all":
-        raise ValueError(
-            f"{architecture} has one embedding for both sides (tied='all'), but this model has "
-            f"tied={c.tied!r}; use --to ctranslate2 or onnx"
-        )
     config = hf_config(c) | FAMILIES[family](c) | {"architectures": [architecture]}
     # `early_stopping` ends a sentence as our beam search does: when as many hypotheses as the beam
     # is wide have ended.

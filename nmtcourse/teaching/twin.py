@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from nmtlib.data.batching import Batch
+from nmtlib.model.choices import require_expressible
 from nmtlib.model.layers import DecoderLayer
 from nmtlib.model.transformer import Transformer
 from nmtlib.specials import PAD
@@ -18,9 +19,11 @@ def torch_twin(ours: Transformer) -> nn.Transformer:
     """PyTorch's two stacks, in float64, with the weights of ours.
 
     `nn.Transformer` closes each stack with one more norm.  Post-norm has none there (Vaswani et al.
-    2017, 3.1: a layer ends in a norm already), so it is taken out.
+    2017, 3.1: a layer ends in a norm already), so it is taken out.  Raises ValueError for a model
+    that it cannot express.
     """
     c = ours.config
+    require_expressible(c, "nn.Transformer")
     sizes = (c.d_model, c.n_heads, c.n_encoder_layers, c.n_decoder_layers, c.d_ff)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a note that pre-norm takes no shortcut

@@ -12,4 +12,5 @@ from nmtlib.model.attention import (
 from nmtlib.model.config import TransformerConfig
 from nmtlib.model.embeddings import Positions, TokenEmbedding, sinusoidal_table
 from nmtlib.model.layers import DecoderLayer, EncoderLayer, FeedForward, Residual
+from nmtlib.model.rotary import RotaryAttention
 from nmtlib.model.transformer import Transformer

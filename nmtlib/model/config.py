@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from nmtlib.errors import require, require_one_of
+from nmtlib.model.choices import CHOICES
 
 # No machine builds a larger model; it would try until it is stopped.
 LARGEST = {
@@ -23,7 +24,8 @@ class TransformerConfig:
     The defaults are a model that two CPU cores can train; `base` is that of Vaswani et al. 2017.
 
     - A vocabulary size of 0 means that the data decides it.
-    - `norm` is 'post' (the paper) or 'pre'; `positions` 'sinusoidal' or 'learned'.
+    - `norm` is 'post' (the paper) or 'pre'.
+    - `positions` are 'sinusoidal' (the paper) or 'learned' tables, or 'rotary' (RoFormer).
     - `tied` tables are one tensor: 'none', 'target' (target embedding = output projection) or
       'all' (also the source embedding, which needs one joint vocabulary).
     - `embedding_init` is 'xavier' (uniform, standard deviation sqrt(2 / (V + D))) or 'normal'
@@ -67,11 +69,12 @@ class TransformerConfig:
             rate = getattr(self, name)
             require(type(rate) in (float, int), name, "a number", rate)
             require(0 <= rate < 1, name, "a probability in [0, 1)", rate)
-        require_one_of("norm", ("pre", "post"), self.norm)
-        require_one_of("positions", ("sinusoidal", "learned"), self.positions)
-        require_one_of("tied", ("none", "target", "all"), self.tied)
-        require_one_of("embedding_init", ("xavier", "normal"), self.embedding_init)
-        require_one_of("linear_init", ("xavier", "torch"), self.linear_init)
+        for name, values in CHOICES.items():
+            require_one_of(name, values, getattr(self, name))
+        if self.positions == "rotary":
+            pairs = self.d_model // self.n_heads % 2 == 0
+            expected = f"a multiple of 2 * n_heads ({2 * self.n_heads}) with positions='rotary'"
+            require(pairs, "d_model", f"{expected}, which turns pairs", self.d_model)
         if self.tied == "all" and self.source_vocab_size != self.target_vocab_size:
             raise ValueError(
                 f"tied='all' needs one joint vocabulary, but the sizes are "

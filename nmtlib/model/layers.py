@@ -12,6 +12,7 @@ from torch.nn import functional as F
 from nmtlib.model.attention import AttentionClass, Mask, MultiHeadAttention
 from nmtlib.model.config import TransformerConfig
 from nmtlib.model.embeddings import Dropout
+from nmtlib.model.rotary import RotaryAttention
 
 
 class FeedForward(nn.Module):
@@ -49,13 +50,33 @@ class Residual(nn.Module):
         return self.norm(x + self.dropout(sublayer(x)))  # (B, T, D)
 
 
+def make_self_attention(config: TransformerConfig, attention: AttentionClass) -> MultiHeadAttention:
+    """The attention of a sentence to itself: the only one that rotary positions turn.
+
+    Raises ValueError for an `attention` of one's own that turns where the configuration does not
+    ask for it, or the other way round: a copy that is made of the configuration would differ.
+    """
+    c, rotary = config, config.positions == "rotary"
+    if rotary and attention is MultiHeadAttention:
+        attention = RotaryAttention
+    if rotary != issubclass(attention, RotaryAttention):
+        derived = "derived" if rotary else "not derived"
+        raise ValueError(
+            f"positions={c.positions!r} needs an attention that is {derived} from RotaryAttention, "
+            f"unlike {attention.__name__}"
+        )
+    if issubclass(attention, RotaryAttention):
+        return attention(c.d_model, c.n_heads, c.attention_dropout, c.max_length)
+    return attention(c.d_model, c.n_heads, c.attention_dropout)
+
+
 class EncoderLayer(nn.Module):
     """Self-attention, then feed-forward, each in its residual connection: (B, S, D) -> same."""
 
     def __init__(self, config: TransformerConfig, attention: AttentionClass = MultiHeadAttention):
         super().__init__()
         c = config
-        self.self_attention = attention(c.d_model, c.n_heads, c.attention_dropout)
+        self.self_attention = make_self_attention(c, attention)
         self.feed_forward = FeedForward(c.d_model, c.d_ff, c.dropout)
         self.residuals = nn.ModuleList(Residual(c.d_model, c.dropout, c.norm) for _ in range(2))
 
@@ -92,7 +113,7 @@ class DecoderLayer(nn.Module):
     def __init__(self, config: TransformerConfig, attention: AttentionClass = MultiHeadAttention):
         super().__init__()
         c = config
-        self.self_attention = attention(c.d_model, c.n_heads, c.attention_dropout)
+        self.self_attention = make_self_attention(c, attention)
         self.cross_attention = attention(c.d_model, c.n_heads, c.attention_dropout)
         self.feed_forward = FeedForward(c.d_model, c.d_ff, c.dropout)
         self.residuals = nn.ModuleList(Residual(c.d_model, c.dropout, c.norm) for _ in range(3))

@@ -25,7 +25,15 @@ from nmtlib.model.embeddings import (
     drawing_again,
 )
 from nmtlib.model.layers import DecoderLayer, DecoderState, EncoderLayer
+from nmtlib.model.rotary import RotaryPositions
 from nmtlib.specials import PAD
+
+
+def make_positions(config: TransformerConfig) -> nn.Module:
+    """What tells the words of a sentence apart by where they are."""
+    if config.positions == "rotary":
+        return RotaryPositions(config.max_length)
+    return Positions(config.d_model, config.max_length, config.positions)
 
 
 class Transformer(nn.Module):
@@ -33,7 +41,8 @@ class Transformer(nn.Module):
 
     `attention` is the class of every attention, `MultiHeadAttention` or a subclass: override
     `weighted_values` for other weights, and training, decoding and `record_attention` follow; what
-    depends on positions takes them from its argument `start`.
+    depends on positions takes them from its argument `start`.  With `positions="rotary"` it must be
+    a subclass of `RotaryAttention`.
     """
 
     def __init__(self, config: TransformerConfig, attention: AttentionClass = MultiHeadAttention):
@@ -46,8 +55,8 @@ class Transformer(nn.Module):
 
         self.source_embedding = TokenEmbedding(config.source_vocab_size, d_model, PAD)
         self.target_embedding = TokenEmbedding(config.target_vocab_size, d_model, PAD)
-        self.source_positions = Positions(d_model, config.max_length, config.positions)
-        self.target_positions = Positions(d_model, config.max_length, config.positions)
+        self.source_positions = make_positions(config)
+        self.target_positions = make_positions(config)
         self.dropout = Dropout(config.dropout)
         encoder = [EncoderLayer(config, attention) for _ in range(config.n_encoder_layers)]
         decoder = [DecoderLayer(config, attention) for _ in range(config.n_decoder_layers)]
@@ -88,7 +97,8 @@ class Transformer(nn.Module):
 
         Raises ValueError where source and target are not of as many sentences.
         """
-        if source.dim() != 2 or target.dim() != 2 or len(source) != len(target):
+        # Not len(): torch.export takes it for a number, and the exported batch would have one size.
+        if source.dim() != 2 or target.dim() != 2 or source.size(0) != target.size(0):
             shapes = f"{tuple(source.shape)} and {tuple(target.shape)}"
             raise ValueError(f"source and target are ids (B, S) and (B, T), not {shapes}")
         source_mask = padding_mask(source, PAD)  # (B, 1, 1, S)

@@ -10,6 +10,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from nmtlib.model.attention import MultiHeadAttention, padding_mask, record_attention
+from nmtlib.model.choices import CHOICES
 from nmtlib.model.layers import DecoderState
 from nmtlib.model.transformer import Transformer, TransformerConfig
 
@@ -114,7 +115,7 @@ def test_a_future_token_and_more_padding_change_nothing(training):
 
 
 @pytest.mark.parametrize("norm", ["pre", "post"])
-@pytest.mark.parametrize("positions", ["sinusoidal", "learned"])
+@pytest.mark.parametrize("positions", CHOICES["positions"])
 def test_step_by_step_decoding_equals_decoding_at_once(norm, positions):
     model = make(norm=norm, positions=positions)
     source, target = batch()

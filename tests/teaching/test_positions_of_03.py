@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from nmtlib.model import MultiHeadAttention, Transformer, TransformerConfig
+from nmtlib.model import MultiHeadAttention, RotaryAttention, Transformer, TransformerConfig
 from nmtlib.specials import PAD
 
 NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
@@ -55,3 +55,18 @@ def test_decoding_step_by_step_equals_the_full_pass(page, name, everywhere):
             step = model.step(target[:, position].repeat_interleave(2), state)
             expected = logits[:, position].repeat_interleave(2, dim=0)
             torch.testing.assert_close(step, expected, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("start", [None, 0, 6])
+@pytest.mark.parametrize("heads", [1, 4])
+def test_the_class_of_the_page_and_that_of_the_core_are_one(heads, start):
+    torch.manual_seed(0)
+    by_hand = classes("03_positional_encoding.ipynb")["Rotary"](32, heads).double().eval()
+    core = RotaryAttention(32, heads).double().eval()
+    core.load_state_dict(by_hand.state_dict())
+    query, sentence = torch.randn(2, 3, 32).double(), torch.randn(2, 9, 32).double()
+    with torch.no_grad():
+        given = core.project(sentence, sentence)
+        expected = by_hand.attend(query, *given, None, start)
+        torch.testing.assert_close(core.attend(query, *given, None, start), expected)
+        torch.testing.assert_close(core(query, query, query), by_hand(query, query, query))
