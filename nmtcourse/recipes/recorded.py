@@ -17,6 +17,7 @@ from torch import Tensor
 
 from nmtlib.data.batching import Batch, BatchLoader, Example, plan_batches
 from nmtlib.specials import BOS, EOS, PAD
+from nmtlib.training.hardware import Processes
 from nmtlib.training.loss import Totals, autocast
 from nmtlib.training.trainer import Trainer
 
@@ -82,6 +83,20 @@ class Recording(NamedTuple):
     replay: Callable[[], Any]
 
 
+def sum_gradients(processes: Processes, gradients: Sequence[Tensor]) -> None:
+    """Give every process the sum of all gradients, in one message and in place.
+
+    `DistributedDataParallel`, which exchanges them in a plain update, does so from hooks that
+    Python runs during a backward pass.  A replay runs no Python, so its gradients would stay apart.
+    """
+    if processes.count == 1:
+        return
+    flat = processes.all_reduce(torch.cat([gradient.flatten() for gradient in gradients]))
+    sums = flat.split([gradient.numel() for gradient in gradients])
+    for gradient, total in zip(gradients, sums, strict=True):
+        gradient.copy_(total.view_as(gradient))
+
+
 class RecordedUpdate:
     """The update of a `Trainer` by replays: one for each batch, one for the optimizer's step.
 
@@ -108,7 +123,7 @@ class RecordedUpdate:
             recording.batch.source.copy_(batch.source)
             recording.batch.target.copy_(batch.target)
             recording.replay()
-        trainer.processes.sum_gradients(trainer.model.parameters())
+        sum_gradients(trainer.processes, self.gradients)
         self.rate.fill_(trainer.learning_rate(trainer.progress.updates))
         step()
         totals = Totals(*self.totals.clone())

@@ -5,7 +5,7 @@
 
 The last line that the first process prints is JSON: the loss of each update over all processes,
 and how far the weights of the processes have drifted apart.  They train twice; the second time
-nobody sums the gradients, which is the bug to watch.
+nobody exchanges the gradients, which is the bug to watch.
 """
 
 from __future__ import annotations
@@ -36,21 +36,14 @@ def losses_of_updates(processes: Processes, apart: bool = False) -> dict[str, li
     examples = [translator.example(pair.source, pair.target) for pair in corpus.train]
     torch.manual_seed(0)  # the same weights in every process
     trainer = Trainer(Transformer(MODEL), examples, examples, SETTINGS, processes=processes)
-    if apart:
-        trainer.processes = _Deaf(processes.device)
+    if apart:  # the model computes its gradients itself, and what would exchange them is not asked
+        vars(trainer)["engine"] = trainer.model
     loader, curve = trainer.loader, []
     for rows in loader.plan(seed=1):
         # The labels are those of all processes.
         totals = trainer.update(loader.load([rows]), loader.labels([rows]))
         curve.append(trainer.all_reduce(totals).loss_per_token)
     return {"losses": curve, "drift": drift(trainer.model, processes)}
-
-
-class _Deaf(Processes):
-    """Processes that share the batches, but forget to sum the gradients."""
-
-    def sum_gradients(self, parameters: object) -> None:
-        """Nothing."""
 
 
 def drift(model: torch.nn.Module, processes: Processes) -> float:

@@ -20,6 +20,9 @@ class Example(NamedTuple):
     target: Sequence[int]
 
 
+NOTHING = Example([EOS], [BOS, PAD])  # one token to read and no label: its loss is zero
+
+
 def make_example(source_ids: Sequence[int], target_ids: Sequence[int]) -> Example:
     """Add the special ids to a pair of token ids; nothing else adds them."""
     return Example([*source_ids, EOS], [BOS, *target_ids, EOS])
@@ -135,6 +138,7 @@ class BatchLoader:
     """The batches of an epoch, of at most `max_tokens` tokens each.
 
     Of each, a process gets its share of the rows, on its device; see `training.hardware.Processes`.
+    A share without a sentence is `NOTHING`, since all processes wait for the gradients of each.
     """
 
     def __init__(self, examples: Sequence[Example], max_tokens: int, processes: Any):
@@ -152,4 +156,5 @@ class BatchLoader:
     def load(self, batches: Sequence[np.ndarray]) -> list[Batch]:
         """This process's share of some batches; a batch may have too few rows for a share."""
         shares = ([self.examples[i] for i in self.processes.shard(rows)] for rows in batches)
-        return [to_device(collate(share), self.processes.device) for share in shares if share]
+        device = self.processes.device
+        return [to_device(collate(share or [NOTHING]), device) for share in shares]

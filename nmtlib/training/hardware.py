@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any, TypeVar
@@ -129,18 +129,6 @@ class Processes:
             self.collective(dist.all_reduce, values)
         return values
 
-    def sum_gradients(self, parameters: Iterable[torch.nn.Parameter]) -> None:
-        """Give every process the sum of all gradients, in one message."""
-        if self.count == 1:
-            return
-        parameters = list(parameters)
-        # Zeros where this process had no sentence in the batch.
-        own = [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters]
-        flat = self.all_reduce(torch.cat([gradient.flatten() for gradient in own]))
-        sums = flat.split([p.numel() for p in parameters])
-        for p, gradient, total in zip(parameters, own, sums, strict=True):
-            p.grad = gradient.copy_(total.view_as(p))
-
     def broadcast(self, value: Value) -> Value:
         """Rank 0's value, in every process."""
         shared = [value]
@@ -155,11 +143,22 @@ class Processes:
 
     def collective(self, operation: Callable[..., Any], *arguments: Any, **options: Any) -> None:
         """Run an operation that all processes run at once.  Raises LostProcess if one is gone."""
-        try:
+        with self.exchange():
             operation(*arguments, **options)
+
+    @contextmanager
+    def exchange(self, is_lost: Callable[[Exception], bool] = bool) -> Iterator[None]:
+        """A block in which processes wait for each other.  Raises LostProcess if one is gone.
+
+        `is_lost` tells the errors of a lost process from others of the block; without it, all are.
+        """
+        try:
+            yield
         except torch.OutOfMemoryError:
             raise
         except RuntimeError as error:  # the backends raise nothing narrower
+            if not is_lost(error):
+                raise
             # torchrun ends this process, too, as soon as it sees that the other one has ended.
             if threading.current_thread() is threading.main_thread():
                 signal.signal(signal.SIGTERM, signal.SIG_IGN)

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from nmtlib.training import checkpoint
 from nmtlib.training.hardware import Processes, choose_device, choose_precision, stop_on_signal
 from nmtlib.training.history import SOON, EpochRecord, Progress, minutes_left, moment
 from nmtlib.training.loss import Loss, Totals, autocast, measure_all, require_finite, smoothed_loss
+from nmtlib.training.parallel import backward_pass, make_engine
 from nmtlib.training.schedule import make_schedule
 
 ADAM: dict[str, Any] = {"betas": (0.9, 0.98), "eps": 1e-9}  # Vaswani et al. 2017, 5.3
@@ -38,17 +39,20 @@ def adam(model: Transformer) -> torch.optim.Optimizer:
     return torch.optim.Adam(model.parameters(), lr=0.0, fused=True, **ADAM)
 
 
-def plain_update(trainer: Trainer, batches: Sequence[Batch], labels: int) -> Totals:
+def plain_update(trainer: Trainer, batches: Sequence[Batch], labels: float) -> Totals:
     """Pass over this process's batches, then a step; all processes together have `labels`."""
     for group in trainer.optimizer.param_groups:
         group["lr"] = trainer.learning_rate(trainer.progress.updates)
+    # The engine averages the gradients of the processes, and we want their sum: so each divides by
+    # its part of the labels of all, and several processes make the update of one.
+    labels = labels / trainer.processes.count
     totals = Totals()
-    for batch in batches:
-        with autocast(trainer.device, trainer.precision):
-            loss, sums = trainer.loss(trainer.model, batch, trainer.settings)
-        (loss / labels).backward()
+    for number, batch in enumerate(batches, start=1):
+        with backward_pass(trainer.engine, trainer.processes, last=number == len(batches)):
+            with autocast(trainer.device, trainer.precision):
+                loss, sums = trainer.loss(trainer.engine, batch, trainer.settings)
+            (loss / labels).backward()
         totals += sums
-    trainer.processes.sum_gradients(trainer.model.parameters())
     torch.nn.utils.clip_grad_norm_(trainer.model.parameters(), trainer.settings.grad_clip)
     trainer.optimizer.step()
     trainer.optimizer.zero_grad()
@@ -117,6 +121,14 @@ class Trainer:
         self.generator = torch.Generator()
         self.deadline, self.stop_asked = math.inf, threading.Event()
         self.last_saved = time.monotonic()
+
+    @cached_property
+    def engine(self) -> Any:
+        """The model as a loss calls it: itself, or what also exchanges gradients.
+
+        It is made at the first plain update: a recorded one sums the gradients in its own way.
+        """
+        return make_engine(self.model, self.processes)
 
     def fit(self, minutes: float | None = None) -> list[EpochRecord]:
         """Train to the last epoch, early stopping, a time limit or Ctrl-C; returns the history.

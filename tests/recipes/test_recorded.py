@@ -14,7 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten
 
 from nmtcourse.recipes.recipe import CourseRecipe, RecipeLoss
-from nmtcourse.recipes.recorded import FewShapes, RecordedUpdate, round_up
+from nmtcourse.recipes.recorded import FewShapes, RecordedUpdate, round_up, sum_gradients
 from nmtlib.data.batching import collate, make_example
 from nmtlib.model.embeddings import GENERATOR
 from nmtlib.model.transformer import Transformer, TransformerConfig
@@ -167,7 +167,7 @@ def test_each_sentence_is_once_in_an_epoch_in_one_shape_a_width(pairs, max_token
 
 
 def test_processes_share_a_batch_in_one_shape():
-    """Its gradients add up to those of one process, which `Processes.sum_gradients` relies on."""
+    """Its gradients add up to those of one process, which `sum_gradients` relies on."""
     model, sums, shapes = Transformer(MODEL).double().eval(), [], []
     for count in (1, 2, 3):
         total, parts = 0, []
@@ -185,6 +185,22 @@ def test_processes_share_a_batch_in_one_shape():
         shapes.append(parts)
     assert all(torch.allclose(sums[0], each, atol=1e-10) for each in sums)
     assert all(len({*parts}) == 1 for parts in shapes)
+
+
+def test_gradients_are_summed_in_one_message_and_in_place(monkeypatch):
+    processes, messages = Processes(torch.device("cpu")), []
+    gradients = [torch.arange(6.0).view(2, 3), torch.ones(5)]
+    sum_gradients(processes, gradients)  # one process alone sends nothing
+    processes.count = 2
+
+    def doubled(values):
+        messages.append(values.numel())
+        values *= 2
+
+    monkeypatch.setattr(torch.distributed, "all_reduce", doubled)
+    sum_gradients(processes, gradients)
+    assert messages == [11] and gradients[1].tolist() == [2] * 5
+    assert gradients[0].tolist() == [[0, 2, 4], [6, 8, 10]]
 
 
 def test_widths_are_few_and_at_most_a_fourth_wider():

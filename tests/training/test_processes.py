@@ -16,7 +16,7 @@ from nmtcourse.main import main
 from nmtlib.data.batching import plan_batches
 from nmtlib.training.checkpoint import read_checkpoint
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.nightly]  # test_parallel.py has one for each commit
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
 EPOCHS, UPDATES = 3, 8  # in an epoch
 COLUMNS = ("updates", "train_loss", "train_accuracy", "validation_nll", "validation_accuracy")
@@ -180,7 +180,6 @@ def test_when_one_is_killed_all_end_and_the_resumed_run_arrives_where_the_undist
         assert all(torch.equal(first[k], second[k]) for k in first), name
 
 
-@pytest.mark.nightly
 @pytest.mark.parametrize("signal", ["SIGINT", "SIGTERM"])
 def test_ctrl_c_for_torchrun_saves_and_stops_both(home, signal):
     stopped = train(home, signal, "--set", "epochs=100000", disturb=f"{signal} torchrun 12")

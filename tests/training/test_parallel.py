@@ -1,0 +1,102 @@
+"""Two processes make the updates of one, with the weights and moments that it has."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from limits import NO_PROGRESS
+
+from nmtlib.data.batching import make_example
+from nmtlib.model.transformer import Transformer, TransformerConfig
+from nmtlib.settings import TrainingSettings
+from nmtlib.training.hardware import Processes
+from nmtlib.training.parallel import is_of_messages
+from nmtlib.training.trainer import Trainer
+
+SIZES = {"d_model": 16, "n_heads": 2, "n_encoder_layers": 2, "n_decoder_layers": 2, "d_ff": 24}
+# One batch holds a single sentence, of which the second process has nothing.
+EXAMPLES = [make_example([4 + n % 20] * (1 + n % 7), [5 + n % 9] * (1 + n % 5)) for n in range(41)]
+EXAMPLES.append(make_example([4] * 23, [5] * 20))
+
+
+def make_trainer(**changes) -> Trainer:
+    """In float64, so that sums in another order have the same first ten digits."""
+    torch.manual_seed(0)
+    config = TransformerConfig(30, 30, **SIZES, dropout=0.0, tied="all", positions="rotary")
+    settings = {
+        "max_tokens": 24,
+        "accumulate": 3,
+        "warmup": 2,
+        "precision": "fp32",
+        "device": "cpu",
+    }
+    model = Transformer(config).double()
+    training = TrainingSettings(**{**settings, **changes})
+    return Trainer(model, EXAMPLES, EXAMPLES, training, report=lambda line: None)
+
+
+def train_one_epoch(trainer: Trainer) -> dict[str, torch.Tensor]:
+    """All updates of an epoch, and what they leave: weights, moments, the sums of losses."""
+    plan, losses = trainer.plan_epoch(), []
+    trainer.model.train()
+    for first in range(0, len(plan), trainer.settings.accumulate):
+        batches = plan[first : first + trainer.settings.accumulate]
+        totals = trainer.update(trainer.loader.load(batches), trainer.loader.labels(batches))
+        losses.append(trainer.all_reduce(totals).loss)
+    validation = trainer.validate()
+    return {
+        "losses": torch.tensor(losses, dtype=torch.float64),
+        "validation": torch.tensor(validation, dtype=torch.float64),
+        **{name: p.detach() for name, p in trainer.model.named_parameters()},
+    }
+
+
+def run_two(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """This file as a program in two processes; see `main`."""
+    torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    command = [sys.executable, *torchrun, str(Path(__file__)), str(folder / "two.pt"), *arguments]
+    root = Path(__file__).parents[2]
+    paths = os.pathsep.join([str(root), str(root / "tests"), os.environ.get("PYTHONPATH", "")])
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": paths}
+    how = {"capture_output": True, "text": True, "env": environment, "timeout": NO_PROGRESS}
+    return subprocess.run(command, **how)
+
+
+def assert_equal(found: dict[str, torch.Tensor], expected: dict[str, torch.Tensor]) -> None:
+    assert found.keys() == expected.keys()
+    for name, value in expected.items():
+        # Adam divides a gradient of rounding errors by their size: a key's bias has no other.
+        loose = {"rtol": 1e-9, "atol": 5e-3 if name.endswith("key.bias") else 1e-9}
+        torch.testing.assert_close(found[name], value, **loose, msg=lambda m, n=name: f"{n}: {m}")
+
+
+@pytest.mark.slow
+def test_two_processes_make_the_updates_of_one(tmp_path):
+    done = run_two(tmp_path)
+    assert done.returncode == 0, done.stderr
+    trainer = make_trainer()
+    plan = trainer.plan_epoch()
+    assert min(map(len, plan)) == 1 and len(plan) % 3, "a share of nothing, an incomplete update"
+    assert_equal(torch.load(tmp_path / "two.pt"), train_one_epoch(trainer))
+
+
+def test_an_error_of_the_loss_is_not_taken_for_a_lost_process():
+    processes = Processes(torch.device("cpu"))
+    with pytest.raises(RuntimeError, match="shapes differ"), processes.exchange(is_of_messages):
+        raise RuntimeError("shapes differ")
+    assert not processes.lost
+
+
+def main() -> None:
+    trainer = make_trainer()
+    results = train_one_epoch(trainer)
+    if trainer.processes.is_main:
+        torch.save(results, sys.argv[1])
+    trainer.processes.close()
+
+
+if __name__ == "__main__":
+    main()
