@@ -52,7 +52,7 @@ def translation_of_epoch() -> Callable[[Trainer], None]:
         from nmtlib.data.corpora import load_corpus
         from nmtlib.inference.translator import Translator
 
-        if trainer.run is None:
+        if trainer.run is None or trainer.whole is None:
             return
         settings, (source, target) = trainer.run.settings(), trainer.run.codecs()
         if not chosen:  # some may be too long for the model, which trains without them
@@ -62,9 +62,9 @@ def translation_of_epoch() -> Callable[[Trainer], None]:
             pair = next(fits, by_length[0])
             is_read = len(source.encode(pair.source)) < settings.model.max_length
             chosen.append(pair if is_read else by_length[0])
-        translator = Translator(trainer.model, source, target, settings)
+        translator = Translator(trainer.whole, source, target, settings)
         (text,) = translator.translate([chosen[0].source], beam=1, max_length=20)
-        trainer.model.train()
+        trainer.whole.train()
         trainer.report(f"             {chosen[0].source}  →  {text}")
 
     return show

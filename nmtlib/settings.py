@@ -95,8 +95,9 @@ class TrainingSettings:
     validation loss, or 'average', even where its loss is worse (BLEU may still rise then).
     `patience`: epochs without a better validation loss before training stops, 0 = never.
     `save_updates`: also save every so many updates, 0 = no.  `device`: 'auto', 'cpu' or 'cuda'.
-    `checkpoint_activations`: save memory, and compute the inside of layers twice.  `init_from`: the
-    run to fine-tune, its folder or name.
+    `checkpoint_activations`: save memory, and compute the inside of layers twice.  `shard`: of
+    several processes each holds its part of every weight and moment.  `init_from`: the run to
+    fine-tune, its folder or name.
     """
 
     seed: int = 1
@@ -116,6 +117,7 @@ class TrainingSettings:
     precision: Literal["auto", "fp32", "bf16"] = "auto"
     device: str = "auto"
     checkpoint_activations: bool = False
+    shard: bool = False
     init_from: str = ""
 
 

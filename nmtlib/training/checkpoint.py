@@ -16,6 +16,7 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
+from torch.distributed.tensor import DTensor, distribute_tensor
 
 from nmtlib.files import write_atomically
 from nmtlib.model.transformer import Transformer, TransformerConfig
@@ -218,7 +219,16 @@ def _copy(tensors: Tensors, targets: Tensors, prefix: str, where: str | Path) ->
         )
     with torch.no_grad():
         for name, target in targets.items():
-            target.copy_(sources[name])
+            target.copy_(part_like(target, sources[name]))
+
+
+def part_like(target: Tensor, source: Tensor) -> Tensor:
+    """Of a whole tensor what belongs in `target`: all of it, or where that is sharded its part."""
+    if not isinstance(target, DTensor):
+        return source
+    mesh, source = target.device_mesh, source.to(target.device)
+    # Each process has read the file itself, so none waits for another.
+    return distribute_tensor(source, mesh, target.placements, src_data_rank=None)
 
 
 def load_model(path: str | Path) -> Transformer:
@@ -255,7 +265,7 @@ def weights_notes(path: str | Path) -> WeightsNotes:
     return read_notes(path, read_checkpoint(path)[2], WeightsNotes)
 
 
-def _state(model: Transformer, optimizer: Any) -> dict[str, Tensor]:
+def moments_of(model: Transformer, optimizer: Any) -> dict[str, Tensor]:
     """The tensors of an optimizer's state by name, such as `optimizer.exp_avg.output.bias`."""
     return {
         f"optimizer.{key}.{name}": value
@@ -265,12 +275,11 @@ def _state(model: Transformer, optimizer: Any) -> dict[str, Tensor]:
 
 
 def save_state(
-    run: Run, model: Transformer, optimizer: Any, progress: Progress, **notes: Any
+    run: Run, model: Transformer, moments: Tensors, progress: Progress, **notes: Any
 ) -> None:
-    """Save all that `load_state` restores: weights, the optimizer's state, and the progress."""
+    """Save all that `load_state` restores: weights, the optimizer's moments, and the progress."""
     run.require_present()
-    state = _state(model, optimizer)
-    save_checkpoint(run.last_file, model, state, progress=asdict(progress), **notes)
+    save_checkpoint(run.last_file, model, moments, progress=asdict(progress), **notes)
     run.saved = run.last_save()
 
 
@@ -293,7 +302,7 @@ def load_state(
     optimizer.step()
     optimizer.zero_grad()
     load_weights(model, tensors, where=path)
-    _copy(tensors, _state(model, optimizer), "optimizer.", path)
+    _copy(tensors, moments_of(model, optimizer), "optimizer.", path)
     return state
 
 

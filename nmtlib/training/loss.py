@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.distributed.tensor import DTensor
 
 from nmtlib.data.batching import Batch, Example, collate, lengths_of, token_batches
 from nmtlib.errors import require, require_one_of
@@ -172,7 +173,10 @@ def require_finite(model: Transformer, *sums: Totals, when: str) -> None:
     """Raise FloatingPointError where a sum, a perplexity or a weight is not a finite number."""
     figures = [figure for totals in sums for figure in (*totals, totals.perplexity)]
     # A step can spoil the weights before a loss shows it, and what is saved must be sound.
-    sound = torch.stack([p.isfinite().all() for p in model.parameters()]).all()
+    verdicts = [parameter.isfinite().all() for parameter in model.parameters()]
+    # Where weights are sharded, a verdict is about the parts of all processes.
+    whole = [v.full_tensor() if isinstance(v, DTensor) else v for v in verdicts]
+    sound = torch.stack(whole).all()
     if not (sound and all(map(math.isfinite, figures))):
         raise FloatingPointError(
             f"the loss became {sums[-1].loss_per_token:.4g} by {when}; train again with a lower "

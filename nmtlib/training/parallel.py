@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
+from torch import Tensor, nn
 from torch import distributed as dist
-from torch import nn
+from torch.distributed.checkpoint import state_dict as gathering
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import FSDPModule, fully_shard
 from torch.nn.parallel import DistributedDataParallel
 
+from nmtlib.model.transformer import Transformer
 from nmtlib.training.hardware import Processes
 
 
@@ -34,9 +39,58 @@ class Replicas(DistributedDataParallel):
             return getattr(self.module, name)
 
 
+def shard_layers(model: Transformer, processes: Processes) -> None:
+    """Leave each process its part of every weight, gradient and moment (Rajbhandari et al. 2020).
+
+    A layer's weights are gathered when it is called and let go afterwards, in both passes.  The
+    model stays a `Transformer` whose parameters say the whole shapes.  It can only be called in all
+    processes at once, and not step by step.
+    """
+    # The loss reads the logits and changes nothing in place, which this warns of.
+    warnings.filterwarnings("ignore", message="FSDP2-wrapped module .* returned a view tensor")
+    with processes.exchange():
+        mesh = init_device_mesh(processes.device.type, (processes.count,))
+        for layer in (*model.encoder, *model.decoder):
+            fully_shard(layer, mesh=mesh)
+        fully_shard(model, mesh=mesh)  # embeddings, closing norms and output
+
+
+def release_weights(model: nn.Module) -> None:
+    """Leave each process its part again; what is in no layer stays whole for a backward pass."""
+    if isinstance(model, FSDPModule):
+        model.reshard()
+
+
+def gather_model(model: Transformer, processes: Processes) -> Transformer | None:
+    """A sharded model as one whole, on the CPU, in process 0; None in the others, which help."""
+    with processes.exchange():
+        options = gathering.StateDictOptions(full_state_dict=True, cpu_offload=True)
+        weights = gathering.get_model_state_dict(model, options=options)
+    if not processes.is_main:
+        return None
+    whole = Transformer(model.config).to(next(model.parameters()).dtype)
+    whole.load_state_dict(weights)
+    return whole.train(model.training)
+
+
+def gather_moments(model: Transformer, optimizer: Any, processes: Processes) -> dict[str, Tensor]:
+    """The tensors of a sharded optimizer's state as `checkpoint.moments_of` names them, whole."""
+    with processes.exchange():
+        options = gathering.StateDictOptions(full_state_dict=True, cpu_offload=True)
+        found: Any = gathering.get_optimizer_state_dict(model, optimizer, options=options)
+    return {
+        f"optimizer.{key}.{name}": value
+        for name, state in found.get("state", {}).items()
+        for key, value in state.items()
+    }
+
+
 def make_engine(model: nn.Module, processes: Processes) -> nn.Module:
-    """What computes the loss of a `Trainer`: the model, in several processes its `Replicas`."""
-    if processes.count == 1:
+    """What computes the loss of a `Trainer`: the model, in several processes its `Replicas`.
+
+    A model whose layers are sharded exchanges gradients by itself.
+    """
+    if processes.count == 1 or isinstance(model, FSDPModule):
         return model
     with processes.exchange():  # of all weights: those of process 0 become everyone's
         return Replicas(model, processes)
@@ -52,7 +106,11 @@ def backward_pass(engine: Any, processes: Processes, last: bool) -> Iterator[Non
     if processes.count == 1:
         yield
         return
-    quiet = nullcontext() if last else engine.no_sync()
+    quiet: Any = nullcontext()
+    if isinstance(engine, FSDPModule):
+        engine.set_requires_gradient_sync(last)
+    elif not last:
+        quiet = engine.no_sync()
     with processes.exchange(is_of_messages), quiet:
         yield
 

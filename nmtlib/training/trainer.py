@@ -25,7 +25,14 @@ from nmtlib.training import checkpoint
 from nmtlib.training.hardware import Processes, choose_device, choose_precision, stop_on_signal
 from nmtlib.training.history import SOON, EpochRecord, Progress, minutes_left, moment
 from nmtlib.training.loss import Loss, Totals, autocast, measure_all, require_finite, smoothed_loss
-from nmtlib.training.parallel import backward_pass, make_engine
+from nmtlib.training.parallel import (
+    backward_pass,
+    gather_model,
+    gather_moments,
+    make_engine,
+    release_weights,
+    shard_layers,
+)
 from nmtlib.training.schedule import make_schedule
 
 ADAM: dict[str, Any] = {"betas": (0.9, 0.98), "eps": 1e-9}  # Vaswani et al. 2017, 5.3
@@ -77,10 +84,21 @@ class Recipe:
     identity: Mapping[str, str] = field(default_factory=dict)
 
 
+def require_shardable(recipe: Recipe) -> None:
+    """Raise ValueError for what was never tried with sharded weights."""
+    if recipe.optimizer is not adam or recipe.update is not None:
+        raise ValueError(
+            "training.shard=true works with Adam and plain updates only; leave out "
+            "recipe.optimizer and recipe.recorded, or set training.shard=false"
+        )
+
+
 class Trainer:
     """Train a model on examples; with a `run`, save all that is needed to use and to resume it.
 
     `after_epoch` is called with the trainer when an epoch is saved; its time does not count.
+    `whole` is the model as one process can use it: `model`, or where that is sharded what it was at
+    the last save, in process 0 alone.
     Raises ValueError for no sentences, or one longer than `settings.max_tokens`.
     """
 
@@ -110,6 +128,11 @@ class Trainer:
         self.report = report if self.processes.is_main else lambda line: None
         self.model = model.to(self.device)
         self.model.checkpoint_activations = settings.checkpoint_activations
+        self.sharded = settings.shard and self.processes.count > 1
+        if self.sharded:
+            require_shardable(recipe)
+            shard_layers(self.model, self.processes)  # before the optimizer takes its parameters
+        self.whole: Transformer | None = None if self.sharded else self.model
         self.optimizer = recipe.optimizer(self.model)
         self.loader = recipe.loader(self.examples(0), settings.max_tokens, self.processes)
         # Later epochs may hold a few batches more or less; the schedule counts those of the first.
@@ -215,7 +238,15 @@ class Trainer:
             return (self.recipe.update or plain_update)(self, batches, labels)
 
     def validate(self) -> Totals:
-        """The totals over the validation split, of which each process measures its share."""
+        """The totals over the validation split, of which each process measures its share.
+
+        Sharded weights are gathered batch by batch, for which all processes must be at the same
+        one: each of them then measures everything.
+        """
+        if self.sharded:
+            totals = self.totals_of(self.model, self.validation)
+            release_weights(self.model)
+            return totals
         return self.all_reduce(self.totals_of(self.model, self.processes.shard(self.validation)))
 
     def totals_of(self, model: Transformer, examples: Sequence[Example]) -> Totals:
@@ -254,18 +285,23 @@ class Trainer:
         return [self.run.epoch_file(record.epoch) for record in last] if self.run else []
 
     def save(self) -> None:
-        """Save all that `resume` needs."""
-        if self.run and self.processes.is_main:
+        """Save all that `resume` needs; all processes call it."""
+        if self.run and self.sharded:
+            self.whole = gather_model(self.model, self.processes)
+            moments = gather_moments(self.model, self.optimizer, self.processes)
+        elif self.run and self.processes.is_main:
+            moments = checkpoint.moments_of(self.model, self.optimizer)
+        if self.run and self.whole and self.processes.is_main:
             notes: dict[str, Any] = {"identity": self.identity, "threads": self.threads}
             notes["precision"] = str(self.precision).split(".")[-1]
-            checkpoint.save_state(self.run, self.model, self.optimizer, self.progress, **notes)
+            checkpoint.save_state(self.run, self.whole, moments, self.progress, **notes)
         self.last_saved = time.monotonic()
 
     def keep_epoch(self) -> None:
         """Write the files of the epoch just ended."""
-        if self.run and self.processes.is_main:
+        if self.run and self.whole and self.processes.is_main:
             average, identity = self.settings.average, self.identity
-            checkpoint.keep_epoch(self.run, self.model, self.progress, average, identity=identity)
+            checkpoint.keep_epoch(self.run, self.whole, self.progress, average, identity=identity)
 
     def resume(self) -> None:
         """Continue from the last save.  Raises FileNotFoundError or ValueError if there is none."""
@@ -280,6 +316,8 @@ class Trainer:
         if done.batches:
             most = len(self.plan_epoch()) - 1
             require(done.batches <= most, f"{path}: batches", f"at most {most}", done.batches)
+        if self.sharded:
+            self.whole = gather_model(self.model, self.processes)
         if not (done.batches or self.run.epoch_file(done.epoch).is_file()):
             self.keep_epoch()  # `finish_epoch` was killed between the last save and these files
         self.report(f"resuming after {done.epoch} epochs and {done.updates} updates")

@@ -12,14 +12,21 @@ from limits import NO_PROGRESS
 from nmtlib.data.batching import make_example
 from nmtlib.model.transformer import Transformer, TransformerConfig
 from nmtlib.settings import TrainingSettings
+from nmtlib.training.checkpoint import moments_of
 from nmtlib.training.hardware import Processes
-from nmtlib.training.parallel import is_of_messages
-from nmtlib.training.trainer import Trainer
+from nmtlib.training.parallel import gather_model, gather_moments, is_of_messages
+from nmtlib.training.trainer import Recipe, Trainer, plain_update, require_shardable
 
 SIZES = {"d_model": 16, "n_heads": 2, "n_encoder_layers": 2, "n_decoder_layers": 2, "d_ff": 24}
 # One batch holds a single sentence, of which the second process has nothing.
 EXAMPLES = [make_example([4 + n % 20] * (1 + n % 7), [5 + n % 9] * (1 + n % 5)) for n in range(41)]
 EXAMPLES.append(make_example([4] * 23, [5] * 20))
+
+
+HOW = {
+    "sharded": {"shard": True},
+    "sharded, computed again": {"shard": True, "checkpoint_activations": True},
+}
 
 
 def make_trainer(**changes) -> Trainer:
@@ -46,12 +53,15 @@ def train_one_epoch(trainer: Trainer) -> dict[str, torch.Tensor]:
         batches = plan[first : first + trainer.settings.accumulate]
         totals = trainer.update(trainer.loader.load(batches), trainer.loader.labels(batches))
         losses.append(trainer.all_reduce(totals).loss)
-    validation = trainer.validate()
-    return {
-        "losses": torch.tensor(losses, dtype=torch.float64),
-        "validation": torch.tensor(validation, dtype=torch.float64),
-        **{name: p.detach() for name, p in trainer.model.named_parameters()},
-    }
+    found = {"losses": torch.tensor(losses), "validation": torch.tensor(trainer.validate())}
+    model, moments = trainer.model, moments_of(trainer.model, trainer.optimizer)
+    if trainer.sharded:
+        part = next(model.parameters()).to_local().numel()
+        assert part < next(model.parameters()).numel(), "each process holds a part"
+        model = gather_model(trainer.model, trainer.processes)
+        moments = gather_moments(trainer.model, trainer.optimizer, trainer.processes)
+    weights = dict(model.named_parameters()) if model else {}
+    return {name: value.detach().double() for name, value in (found | weights | moments).items()}
 
 
 def run_two(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -74,8 +84,11 @@ def assert_equal(found: dict[str, torch.Tensor], expected: dict[str, torch.Tenso
 
 
 @pytest.mark.slow
-def test_two_processes_make_the_updates_of_one(tmp_path):
-    done = run_two(tmp_path)
+@pytest.mark.parametrize(
+    "how", ["equal", *(pytest.param(how, marks=pytest.mark.nightly) for how in HOW)]
+)
+def test_two_processes_make_the_updates_of_one(how, tmp_path):
+    done = run_two(tmp_path, how)
     assert done.returncode == 0, done.stderr
     trainer = make_trainer()
     plan = trainer.plan_epoch()
@@ -90,8 +103,21 @@ def test_an_error_of_the_loss_is_not_taken_for_a_lost_process():
     assert not processes.lost
 
 
+class OtherOptimizer(torch.optim.SGD):
+    def __init__(self, model):
+        super().__init__(model.parameters(), 0.1)
+
+
+def test_what_was_never_tried_with_shards_is_refused():
+    require_shardable(Recipe())
+    for recipe in (Recipe(optimizer=OtherOptimizer), Recipe(update=plain_update)):
+        with pytest.raises(ValueError, match=r"training\.shard=true works with Adam and plain"):
+            require_shardable(recipe)
+    assert not make_trainer(shard=True).sharded, "one process alone has nothing to share"
+
+
 def main() -> None:
-    trainer = make_trainer()
+    trainer = make_trainer(**HOW.get(sys.argv[2], {}))
     results = train_one_epoch(trainer)
     if trainer.processes.is_main:
         torch.save(results, sys.argv[1])

@@ -180,6 +180,24 @@ def test_when_one_is_killed_all_end_and_the_resumed_run_arrives_where_the_undist
         assert all(torch.equal(first[k], second[k]) for k in first), name
 
 
+def test_sharded_processes_have_the_same_curve_also_when_one_was_killed(home, two):
+    shard = ("--set", "training.shard=true")
+    done = train(home, "sharded", *shard)
+    assert done.returncode == 0, done.stderr
+    assert_same_curve(history(home / "sharded"), history(home / "two"), rel=1e-4)
+    one, other = ({path.name for path in (home / run).iterdir()} for run in ("sharded", "two"))
+    assert one == other
+    shown = [line for line in done.stdout.splitlines() if "→" in line]
+    assert len(shown) == EPOCHS, "process 0 translates with the whole model"
+
+    killed = train(home, "parted", *shard, disturb="SIGKILL 1 12")
+    assert killed.returncode != 0 and "another process has ended" in killed.stderr
+    resumed = train(home, "parted", "--resume", preset=False)
+    assert resumed.returncode == 0, resumed.stderr
+    assert "resuming after 1 epochs and 12 updates" in resumed.stdout
+    assert_same_curve(history(home / "parted"), history(home / "sharded"), rel=1e-6)
+
+
 @pytest.mark.parametrize("signal", ["SIGINT", "SIGTERM"])
 def test_ctrl_c_for_torchrun_saves_and_stops_both(home, signal):
     stopped = train(home, signal, "--set", "epochs=100000", disturb=f"{signal} torchrun 12")
