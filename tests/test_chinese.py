@@ -2,10 +2,18 @@
 
 import json
 import re
+import shutil
 
 import edition
+import execute
 import nbformat
+import pytest
+import reading
 from cells import headings, prose
+from fontTools.ttLib import TTFont
+
+from nmtcourse.teaching import language
+from nmtcourse.teaching.style import CJK_FONT
 
 
 def test_every_notebook_is_translated_as_it_is_today():
@@ -28,10 +36,132 @@ def test_a_notebook_has_the_code_and_outputs_of_the_english_one():
         ):
             assert ours["id"] == theirs["id"] and ours["cell_type"] == theirs["cell_type"]
             if theirs["cell_type"] == "code":
-                assert edition.uncommented(ours) == edition.uncommented(theirs)
+                skeletons = [edition.skeleton(edition.source(cell)) for cell in (ours, theirs)]
+                assert skeletons[0] == skeletons[1]
                 asks = "predict" in theirs["metadata"].get("tags", ())
-                setup = "plots.setup()" in edition.source(theirs)  # says when results are shown
+                setup = edition.SETUP["en"] in edition.source(theirs)  # says when it shows results
                 assert asks or setup or edition.same_results(ours, theirs)
+
+
+CODE = """\
+scores = {"own": 1, "other": 2}  # two
+print("greedy:", f"{scores['own']:<5} of {len(scores)}", "own", end=", ")
+plots.setup()"""
+TEXTS = {
+    "greedy:": "贪心",
+    "{scores['own']:<5} of {len(scores)}": "{len(scores)} 里 {scores['own']}",
+}
+
+
+def test_texts_of_the_code_are_translated_and_nothing_else():
+    made = edition.in_chinese(CODE, TEXTS)
+    lines = made.splitlines()
+    assert lines[0] == CODE.splitlines()[0]
+    assert lines[1] == """print("贪心", f"{len(scores)} 里 {scores['own']}", "own", end=", ")"""
+    assert edition.skeleton(made) == edition.skeleton(CODE)
+    assert edition.in_chinese(CODE, {}) == CODE
+    joined = 'print("a " f"{x} b" " c")'
+    assert edition.in_chinese(joined, {"a {x} b c": "甲{x}乙"}) == 'print(f"甲{x}乙")'
+
+
+@pytest.mark.parametrize("old, new", [("own'", "other'"), ("2}", "3}"), ("len", "max")])
+def test_other_code_has_another_skeleton(old, new):
+    same = old == "own'"  # a text, which may be another
+    assert (edition.skeleton(CODE) == edition.skeleton(CODE.replace(old, new))) == same
+
+
+def outputs_of(name):
+    """The texts that a notebook prints, English and Chinese, with the ids of their cells."""
+    chinese = edition.read_notebook(edition.CHINESE / f"{name}.ipynb")
+    for cell in edition.english(name)["cells"]:
+        texts = []
+        for side in (cell, chinese[cell["id"]]):
+            outputs = side.get("outputs", ())
+            texts.append("".join("".join(output.get("text", "")) for output in outputs))
+        if texts[0]:
+            yield cell["id"], texts[0].splitlines(), texts[1].splitlines()
+
+
+NOTE = re.compile(r"  (?:seeds? [\d, ]+ recorded|种子 [\d、]+ 已记录)$")  # behind a row
+
+
+def columns(lines, spaced=False):
+    """How many numbers of these lines end below each other, perhaps behind wide spaces alone."""
+    rows = []
+    for line in [NOTE.sub("", line) for line in lines]:
+        found = [*re.finditer(edition.NUMBER, line)]
+        starts = [0, *(number.end() for number in found)]
+        gaps = [line[start : number.start()] for start, number in zip(starts, found, strict=False)]
+        wide = [not spaced or bool(re.search(r"\S\s{2}|^\s{2,}$", gap)) for gap in gaps]
+        rows.append([*zip((language.width(line[: n.end()]) for n in found), wide, strict=True)])
+    if len({len(row) for row in rows}) > 1:
+        return 0
+    pairs = (zip(*column, strict=True) for column in zip(*rows, strict=True))
+    return sum(len(set(ends)) == 1 and any(wide) for ends, wide in pairs)
+
+
+def lost_columns(name):
+    """The lines of Chinese tables that have fewer columns than the English ones."""
+    for cell, english, chinese in outputs_of(name):
+        for row in range(len(english) - 1 if len(english) == len(chinese) else 0):
+            two = slice(row, row + 2)
+            if columns(chinese[two]) < columns(english[two], spaced=True):
+                yield f"{name}, {cell}: " + "\n".join(chinese[two])
+
+
+def test_a_table_keeps_its_columns():
+    assert columns(["loss  1.0   20", "BLEU  3.5  100"]) == 2
+    assert columns(["损失  1.0   20", "BLEU  3.5  100"]) == 2
+    assert columns(["损失 1.0   20", "BLEU  3.5  100"]) == 0
+    assert [lost for name in edition.names() for lost in lost_columns(name)] == []
+
+
+def test_no_space_follows_full_width_punctuation():
+    spaced = re.compile(r"(?<=\S)[，。：；！？] (?=\S)")  # the corpora have spaces on both sides
+    for name in edition.names():
+        for cell, _, chinese in outputs_of(name):
+            assert [line for line in chinese if spaced.search(line)] == [], (name, cell)
+
+
+def test_what_is_drawn_has_letters_that_the_font_has():
+    letters = TTFont(CJK_FONT).getBestCmap()
+    for path in sorted(edition.CHINESE.glob("*.ipynb")):
+        for cell in edition.read_notebook(path).values():
+            for output in cell.get("outputs", ()):
+                if "image/png" in output.get("data", {}):
+                    drawn = "".join(output["data"].get("text/plain", ""))
+                    assert {c for c in drawn if ord(c) > 0x2E7F and ord(c) not in letters} == set()
+
+
+def test_a_number_is_the_same_in_both_languages():
+    pairs = {
+        "4.5 million pairs": "450 万个句对",
+        "a\nmillion ids": "100 万个编号",
+        "16 times smaller": "缩小到原来的 1/16",
+        "65M": "6500 万",
+        "1,024 of 2": "2 个里有 1,024 个",
+    }
+    for english, chinese in pairs.items():
+        assert sorted(edition.amounts(english)) == sorted(edition.amounts(chinese)), english
+    told = list(edition.differences("It is 16 times smaller.", "它缩小 16 倍。"))
+    assert len(told) == 1 and "缩小到原来的" in told[0]
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", edition.names())
+def test_a_notebook_says_the_same_in_another_folder(name, tmp_path):
+    folder = tmp_path / "mine"
+    shutil.copytree(edition.CHINESE, folder)
+    (folder / f"{name}.ipynb").rename(folder / f"{name[:2]}_copy.ipynb")
+    now = execute.execute(folder / f"{name[:2]}_copy.ipynb", timeout=3600)
+    stored = nbformat.read(edition.CHINESE / f"{name}.ipynb", as_version=4)
+    for cell, before in zip(now["cells"], stored["cells"], strict=True):
+        tags = cell["metadata"].get("tags", ())
+        if cell["cell_type"] == "code" and "nbval-ignore-output" not in tags:
+            reading.write_outputs_as_stored(cell["outputs"], before["outputs"], str, tags, ())
+            texts = ["".join(o.get("text", "")) for side in (cell, before) for o in side["outputs"]]
+            half = len(texts) // 2
+            assert texts[:half] == texts[half:], cell["id"]
 
 
 def test_the_homework_is_translated_as_it_is_today():

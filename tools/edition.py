@@ -3,18 +3,22 @@
     python tools/edition.py            make notebooks/zh/*.ipynb again
     python tools/edition.py --check    write nothing; fail where a text is stale or breaks a rule
     python tools/edition.py --todo 06  what of notebook 06 has no current translation
-    python tools/edition.py --words 06  what it draws and prints and no table has in Chinese
+    python tools/edition.py --words 06  the texts in its code that have no translation
 
 `notebooks/zh/NN.toml` holds, for each Markdown cell, the digest of the English text that was
 translated, and the Chinese text; `nmtcourse/teaching/asked/zh/NN.toml` does so for the questions,
-`nmtcourse/homework/zh/*.toml` for the homework. Code is that of the English notebook, with comments
-of the table `comments`; outputs are those of a run in `notebooks/zh` (see `teaching/language.py`),
-`python tools/execute.py notebooks/zh/06*.ipynb`, as long as their numbers are those of the English.
+`nmtcourse/homework/zh/*.toml` for the homework. Code is that of the English notebook; the table
+`comments` has its comments in Chinese, and `code.CELL` the texts of a cell that it prints or draws,
+each as it is written between its quotation marks. Nothing is translated when a notebook runs:
+`plots.setup("zh")` only chooses the language of what the course's own functions say. Outputs are
+those of a run, `python tools/execute.py notebooks/zh/06*.ipynb`, as long as their numbers are those
+of the English.
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
 import hashlib
 import io
 import json
@@ -25,7 +29,10 @@ import tomllib
 from collections import Counter
 from collections.abc import Iterator
 from copy import deepcopy
+from decimal import Decimal
+from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import unquote
 
 from cells import headings
@@ -36,19 +43,26 @@ CHINESE = NOTEBOOKS / "zh"
 GLOSSARY = ROOT / "docs" / "zh" / "glossary.toml"
 ASKED = ROOT / "nmtcourse" / "teaching" / "asked"
 HOMEWORK = ROOT / "nmtcourse" / "homework" / "zh"
+SETUP = {"en": "plots.setup()", "zh": 'plots.setup("zh")'}
+STRING = r"""([A-Za-z]*)(\"\"\"|\'\'\'|"|\')((?:\\.|(?!\2)[\s\S])*)\2"""
 HAN = r"[\u3400-\u9fff]"
 # code, formulas and addresses: the same in both languages
 CODE = r"```[\s\S]*?```|`(?:[^`\n]|\n(?!\n))*`"
 FORMULA = r"\$\$[\s\S]*?\$\$|\$(?:[^$\n]|\n(?!\n))+\$"
 LINK = r"\]\(([^)\s]+)\)"
 NUMBER = r"(?<![\w.])\d+(?:,\d{3})*(?:\.\d+)?"
+UNITS = {"万": 10**4, "million": 10**6, "M": 10**6, "亿": 10**8}
 TYPOGRAPHY = {
     rf"{HAN}[,;:!?](?![\w/])|[,;:!?] ?{HAN}": "full-width punctuation after Chinese",
     rf"{HAN}\.(?:\s|$)": "a full stop 。 after Chinese",
     rf"{HAN}[A-Za-z0-9]|[A-Za-z0-9]{HAN}": "a space between Chinese and Latin letters or digits",
     r"[「」『』]|\"": "quotation marks “ ”",
     rf"{HAN}(?: +|\n){HAN}": "no space and no line break between Chinese characters",
+    rf"{HAN} “|” {HAN}": "no space beside quotation marks",
+    r"[\d一两几] ?百万|百万个": "万 and 亿, or the number itself",
+    r"(?:缩小|减少|降低)了? ?\d+ 倍": "缩小到原来的 1/16",
 }
+BESIDE_MARKS = rf"[，。：；！？、]\s|{HAN}[,;:!?](?:\s|$)|{HAN} “|” {HAN}"  # in code: spaces align
 ITALICS = rf"(?<!\*)\*{HAN}[^*\n]*\*(?!\*)"
 
 
@@ -71,10 +85,13 @@ def read(path: Path) -> dict:
 
 def translation(number: str) -> dict[str, dict]:
     """The Chinese texts of the cells of a notebook."""
-    return {k: v for k, v in read(CHINESE / f"{number}.toml").items() if k != "comments"}
+    tables = read(CHINESE / f"{number}.toml").items()
+    return {key: table for key, table in tables if key not in ("comments", "code")}
 
 
+@cache
 def english(name: str) -> dict:
+    """The English notebook; nobody changes it."""
     return json.loads(ENGLISH[name].read_text("utf-8"))
 
 
@@ -113,6 +130,36 @@ def findings(name: str) -> Iterator[str]:
             texts = about["text"] if "text" in about else question_text(about)
             told = differences(now[key], texts)
             yield from (f"{name}, {key}: {finding}" for finding in told)
+    yield from (f"{name}, {finding}" for finding in code_findings(name))
+
+
+def code_findings(name: str) -> Iterator[str]:
+    """What is wrong with the Chinese texts in the code of a notebook."""
+    cells = {cell["id"]: cell for cell in english(name)["cells"] if cell["cell_type"] == "code"}
+    for key, texts in read(CHINESE / f"{name.split('_')[0]}.toml").get("code", {}).items():
+        code = source(cells[key]) if key in cells else ""
+        written = {literal.text for literal in literals(code)}
+        yield from (f"{key}: the code has no text {text!r}" for text in texts.keys() - written)
+        if not same_code(in_chinese(code, texts), code):
+            yield f"{key}: its texts change the code, such as what is computed inside braces"
+        for text in texts.values():
+            if found := re.search(BESIDE_MARKS, text):
+                yield f"{key}: {text!r}: full-width punctuation, without a space: {found[0]!r}"
+            yield from (f"{key}: {text!r}: {finding}" for finding in other_terms(text))
+
+
+def other_terms(text: str) -> Iterator[str]:
+    """The terms of a text that are not those of the glossary."""
+    for other, term in avoided().items():
+        if other in text:
+            yield f"{other!r}: the glossary has {term['zh']!r} for {term['en']!r}"
+
+
+@cache
+def avoided() -> dict[str, dict]:
+    """What the glossary says a term is not called, with the term."""
+    terms = read(GLOSSARY).get("term", ())
+    return {other: term for term in terms for other in term.get("not", ())}
 
 
 def homework() -> dict[Path, str]:
@@ -160,9 +207,9 @@ def differences(text: str, chinese: str) -> Iterator[str]:
         if ours != theirs:
             yield f"{what} differ: missing {list(theirs - ours)}, added {list(ours - theirs)}"
     plain, theirs = prose(chinese), prose(text)
-    numbers = Counter(re.findall(NUMBER, plain)), Counter(re.findall(NUMBER, theirs))
-    if numbers[0] != numbers[1]:
-        missing, added = list(numbers[1] - numbers[0]), list(numbers[0] - numbers[1])
+    ours, wanted = Counter(amounts(plain)), Counter(amounts(theirs))
+    if ours != wanted:
+        missing, added = list(wanted - ours), list(ours - wanted)
         yield f"numbers differ: missing {missing}, added {added}"
     if len(re.findall(r"[A-Za-z]{4,}", theirs)) > 2 and not re.search(HAN, plain):
         yield "not in Chinese"
@@ -172,10 +219,17 @@ def differences(text: str, chinese: str) -> Iterator[str]:
                 yield f"{plain[max(0, found.start() - 8) : found.end() + 8]!r}: {wanted}"
         yield from (f"{found!r}: bold, not italics" for found in re.findall(ITALICS, chinese))
         yield from (f"{found!r}: Markdown sees no bold text" for found in unseen(chinese))
-    for term in read(GLOSSARY).get("term", ()):
-        for other in term.get("not", ()):
-            if other in plain:
-                yield f"{other!r}: the glossary has {term['zh']!r} for {term['en']!r}"
+    yield from other_terms(plain)
+
+
+def amounts(text: str) -> Iterator[str]:
+    """The numbers of a text: 450 万 is 4.5 million, and 1/16 as large is 16 times smaller."""
+    text = re.sub(r"(?<![\d/])1/(\d+)", r"\1", text)
+    text = re.sub(r"\b[Aa]\s+million\b", "1 million", text)
+    for number, unit in re.findall(rf"({NUMBER})(?:\s?(万|亿|million|M\b))?", text):
+        if unit:
+            number = f"{Decimal(number.replace(',', '')) * UNITS[unit]:,.0f}"
+        yield number
 
 
 def unseen(text: str) -> Iterator[str]:
@@ -196,11 +250,12 @@ def prose(text: str) -> str:
 
 
 def chinese(name: str) -> dict:
-    """The notebook in Chinese: its texts, questions and comments, and outputs of its own run."""
+    """The notebook in Chinese: texts, questions, the words of its code, outputs of its own run."""
     from nmtcourse.teaching.predictions import hiding  # only now: it imports the package
 
     number, notebook = name.split("_")[0], deepcopy(english(name))
-    translated, comments = translation(number), read(CHINESE / f"{number}.toml").get("comments", {})
+    translated, tables = translation(number), read(CHINESE / f"{number}.toml")
+    comments, texts = tables.get("comments", {}), tables.get("code", {})
     stored = read_notebook(CHINESE / f"{name}.ipynb")
     for cell in notebook["cells"]:
         if cell["cell_type"] == "markdown":
@@ -208,12 +263,13 @@ def chinese(name: str) -> dict:
         elif asked := re.match(r'predict\("(\d\db?\.[\w-]+)"\)$', source(cell)):
             cell["outputs"] = outputs(asked[1])
         else:
-            if "plots.setup()" in source(cell):  # its output says when results are shown
+            if SETUP["en"] in source(cell):  # its output says when results are shown
                 cell["outputs"][0]["data"] = hiding("zh")._repr_mimebundle_()
             ours = stored.get(cell["id"], {})
-            if ours and uncommented(ours) == uncommented(cell) and same_results(ours, cell):
+            if ours and same_code(source(ours), source(cell)) and same_results(ours, cell):
                 cell["outputs"] = ours["outputs"]
-            cell["source"] = commented(source(cell), comments)
+            code = in_chinese(source(cell), texts.get(cell["id"], {}))
+            cell["source"] = commented(code, comments).replace(SETUP["en"], SETUP["zh"])
     return notebook
 
 
@@ -226,26 +282,95 @@ def read_notebook(path: Path) -> dict[str, dict]:
 def commented(code: str, comments: dict[str, str]) -> str:
     """Code with its comments in another language, where there are such; all else as it was."""
     lines = code.splitlines(keepends=True)
-    if not code.lstrip().startswith(("%", "!")):
-        for token in tokenize.generate_tokens(io.StringIO(code).readline):
-            if token.type == tokenize.COMMENT:
-                row, column = token.start
-                lines[row - 1] = lines[row - 1][:column] + lines[row - 1][column:].replace(
-                    token.string, comments.get(token.string, token.string)
-                )
+    for token in tokenize.generate_tokens(io.StringIO(code).readline):
+        if token.type == tokenize.COMMENT:
+            row, column = token.start
+            lines[row - 1] = lines[row - 1][:column] + lines[row - 1][column:].replace(
+                token.string, comments.get(token.string, token.string)
+            )
     return "".join(lines)
 
 
-class Blank(dict):
-    """Each comment becomes an empty one."""
+class Literal(NamedTuple):
+    """A string in code: where it begins and ends, and what is written between its marks."""
 
-    def get(self, key: str, default: str = "") -> str:
-        return "#"
+    start: int
+    end: int
+    opening: str  # such as f"
+    text: str
 
 
-def uncommented(cell: dict) -> str:
-    """The code of a cell without what its comments say."""
-    return commented(source(cell), Blank())
+def literals(code: str) -> Iterator[Literal]:
+    """The strings of some code, the last one first; those inside an f-string belong to it.
+
+    Strings that Python joins, because they follow each other, are one.
+    """
+    lines = code.splitlines(keepends=True)
+    starts = [0]
+    for line in lines:
+        starts.append(starts[-1] + len(line))
+
+    def place(row: int, column: int) -> int:  # ast counts the bytes of a line
+        return starts[row - 1] + len(lines[row - 1].encode()[:column].decode())
+
+    found = []
+    for node in outermost_strings(ast.parse(code)):
+        start = place(node.lineno, node.col_offset)
+        end = place(node.end_lineno, node.end_col_offset)
+        parts = re.findall(STRING, code[start:end])
+        prefix = max(prefix.lower() for prefix, *_ in parts)  # joined with an f-string, it is one
+        text = "".join(text for *_, text in parts)
+        found.append(Literal(start, end, prefix + parts[0][1], text))
+    yield from sorted(found, reverse=True)
+
+
+def outermost_strings(node: ast.AST) -> Iterator[ast.expr]:
+    """The strings and f-strings below a node of a syntax tree, docstrings left out."""
+    for child in ast.iter_child_nodes(node):
+        is_text = isinstance(child, ast.Constant) and isinstance(child.value, str)
+        if isinstance(child, ast.Expr) and isinstance(child.value, ast.Constant):
+            continue
+        if is_text or isinstance(child, ast.JoinedStr):
+            yield child
+        else:
+            yield from outermost_strings(child)
+
+
+def in_chinese(code: str, texts: dict[str, str]) -> str:
+    """Code with other texts between the quotation marks of its strings."""
+    for literal in literals(code):
+        if literal.text in texts:
+            closing = literal.opening.lstrip("fFrRbB")
+            written = f"{literal.opening}{texts[literal.text]}{closing}"
+            code = code[: literal.start] + written + code[literal.end :]
+    return code
+
+
+def same_code(ours: str, theirs: str) -> bool:
+    """Whether two pieces of code differ in their texts, comments and language alone."""
+    try:
+        return skeleton(ours) == skeleton(theirs)
+    except SyntaxError:
+        return False
+
+
+def skeleton(code: str) -> str:
+    """The syntax tree of some code without what its texts say."""
+    return ast.dump(Blank().visit(ast.parse(code.replace(SETUP["zh"], SETUP["en"]))))
+
+
+class Blank(ast.NodeTransformer):
+    """Empties each text; an f-string keeps what it computes, in any order and width."""
+
+    def visit_Constant(self, node: ast.Constant) -> ast.AST:
+        return ast.Constant("") if isinstance(node.value, str) else node
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.AST:
+        fields = [part for part in node.values if isinstance(part, ast.FormattedValue)]
+        return ast.JoinedStr(sorted(map(self.visit, fields), key=ast.dump))
+
+    def visit_FormattedValue(self, node: ast.FormattedValue) -> ast.AST:
+        return ast.FormattedValue(self.visit(node.value), node.conversion, None)
 
 
 def same_results(ours: dict, theirs: dict) -> bool:
@@ -314,16 +439,16 @@ def written(notebook: dict) -> str:
 
 
 def missing_words(name: str) -> list[str]:
-    """What a notebook draws and prints and no table has in Chinese, each as JSON; it is run."""
-    import nbformat
-    from nbclient import NotebookClient
-
-    notebook = nbformat.reads(written(chinese(name)), as_version=4)
-    code = "import json; from nmtcourse.teaching import language; print(json.dumps([*language.%s]))"
-    notebook.cells.append(nbformat.v4.new_code_cell(code % "untranslated"))
-    NotebookClient(notebook, resources={"metadata": {"path": str(CHINESE)}}).execute()
-    texts = json.loads(notebook.cells[-1].outputs[0]["text"])
-    return [json.dumps(text, ensure_ascii=False) for text in texts]
+    """The texts in the code of a notebook that have no translation, with their cells."""
+    texts = read(CHINESE / f"{name.split('_')[0]}.toml").get("code", {})
+    missing = []
+    for cell in english(name)["cells"]:
+        known = texts.get(cell["id"], {})
+        for literal in reversed([*literals(source(cell))] if cell["cell_type"] == "code" else []):
+            plain = re.sub(r"{[^{}]*}", "", literal.text)
+            if literal.text not in known and re.search("[A-Za-z]{3}", plain):
+                missing.append(f"{cell['id']}: {literal.text}")
+    return missing
 
 
 def main() -> int:

@@ -51,7 +51,7 @@ def asserts_little(book: dict, path: Path) -> Iterator[str]:
 def begins_with_few_imports(book: dict, path: Path) -> Iterator[str]:
     first = next(iter(code(book)), {"source": ""})
     if "plots.setup()" not in first["source"]:
-        yield f"{first['id']}: plots.setup() comes here; what is shown before it stays English"
+        yield f"{first['id']}: plots.setup() comes here, before anything is shown"
     if len(found := re.findall(r"(?m)^(?:from|import) ", first["source"])) > MOST_IMPORTS:
         yield f"{first['id']}: {len(found)} imports, at most {MOST_IMPORTS} before the first idea"
 

@@ -13,6 +13,7 @@ _MODULES = {
     "course": "CHECKPOINTS CHINESE ENGLISH GERMAN exact_matches in_toy_spelling load_toy "
     "running_pair untrained_toy",
     "explorer": "attention_maps show_explorer slider",
+    "language": "pad say",
     "predictions": "predict",
     "show": "show_source",
 }

@@ -19,9 +19,8 @@ from matplotlib.container import BarContainer
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 
-from nmtcourse.teaching import language
 from nmtcourse.teaching.describe import COLOUR_BAR, tick_words, with_insets
-from nmtcourse.teaching.language import say
+from nmtcourse.teaching.language import mark, say
 
 OFF_TIES = 0.2618  # how far the grid of rounded numbers is moved, in steps
 STEPS = 96.3  # a step is about a hundredth of the largest number, and changes at no round number
@@ -29,7 +28,7 @@ ZERO = 1e-12  # an array that stays below is all zero: what differs there is the
 LONGEST = 600  # characters after which further panels are only named
 MOST = 14  # words, lines or bars that are named before the rest is counted
 CLEAR = 0.2  # of the colour scale: how far the largest cell of a row leads the next
-LIST = re.compile(r" \([^()]*, [^()]*\)")  # the words of rows and columns
+LIST = re.compile(r" \([^()]*, [^()]*\)|（[^（）]*、[^（）]*）")  # the words of rows and columns
 MARKUP = str.maketrans("", "", "$\\{}")
 
 
@@ -47,19 +46,15 @@ def alt_text(figure: Figure) -> str:
             for words in filter(so_far.__contains__, LIST.findall(more)):
                 more = more.replace(words, "")
             fits = not sentences or len(so_far) + len(more) < LONGEST
-            sentences.append(f"{kind}: {more}" if more and fits else kind)
-    return " ".join(f"{_spoken(_plain(text))}." for text in sentences)
-
-
-def _spoken(text: str) -> str:
-    """In the language of the notebook, as what is drawn is already."""
-    parts = re.split(r"(; |: |, | – )(?![^“”]*”)", text)  # a title is not split
-    return language.WORDS.get(text) or "".join(map(say, parts))
+            sentences.append(f"{kind}{mark(':')}{more}" if more and fits else kind)
+    stop = mark(".")
+    between = "" if stop == "。" else " "
+    return between.join(f"{_plain(text)}{stop}" for text in sentences)
 
 
 def _plain(text: str) -> str:
     """On one line, without the marks of a formula."""
-    return " ".join(text.translate(MARKUP).split()).rstrip(".:;")
+    return " ".join(text.translate(MARKUP).split()).rstrip(".:;。：；")
 
 
 def _panel(ax: Axes) -> tuple[str, str]:
@@ -80,7 +75,8 @@ def _panel(ax: Axes) -> tuple[str, str]:
         kind, more = "Scatter plot" if points else "Plot", [_axes(ax), _listed(_words(ax))]
     else:
         kind, more = "Points" if points else "Drawing with the words", [_listed(_words(ax))]
-    return f"{kind} “{title}”" if title else kind, "; ".join(filter(None, more))
+    kind = say(f"{kind} “{title}”" if title else kind)
+    return kind, mark(";").join(filter(None, more))
 
 
 def _words(ax: Axes) -> list[str]:
@@ -92,13 +88,14 @@ def _words(ax: Axes) -> list[str]:
 
 def _listed(words: Sequence[str]) -> str:
     rest = len(words) - MOST
-    return ", ".join(map(say, words[:MOST])) + (f" and {rest} more" if rest > 0 else "")
+    listed = mark("/").join(words[:MOST])
+    return say(f"{listed} and {rest} more") if rest > 0 else listed
 
 
 def _axes(ax: Axes) -> str:
     """The names of the axes with the numbers that they reach from and to."""
     up, across = (_axis(axis) for axis in (ax.yaxis, ax.xaxis))
-    return " against ".join(filter(None, (up, across)))
+    return say(" against ".join(filter(None, (up, across))))
 
 
 def _axis(axis: Axis) -> str:
@@ -107,10 +104,9 @@ def _axis(axis: Axis) -> str:
         return name
     low, high = (float(end) for end in axis.get_data_interval())
     if low % 1 == 0 == high % 1 and isinstance(axis, XAxis):
-        return f"{name} from {low:g} to {high:g}"
-    return f"{name} from {_number(low, axis, high)} to {_number(high, axis, low)}" + (
-        " (logarithmic)" if axis.get_scale() == "log" else ""
-    )
+        return say(f"{name} from {low:g} to {high:g}")
+    ends = f"{name} from {_number(low, axis, high)} to {_number(high, axis, low)}"
+    return say(f"{ends} (logarithmic)" if axis.get_scale() == "log" else ends)
 
 
 def _number(value: float, axis: Axis, *others: float) -> str:
@@ -139,20 +135,22 @@ def _lines(ax: Axes) -> Iterator[str]:
         if len(values):
             axis, ends = ax.yaxis, (float(values[0]), float(values[-1]))
             first, last = (_number(end, axis, float(np.abs(values).max())) for end in ends)
-            name = say(str(line.get_label()))
-            yield f"{name}: {first}" + (f" to {last}" if last != first else "")
+            values_of_line = say(f"{first} to {last}") if last != first else first
+            yield f"{line.get_label()}{mark(':')}{values_of_line}"
     if rest := len(ax.lines) - len(named[:MOST]):
-        yield f"{rest} {'more ' * bool(named)}line{'s' * (rest > 1)}"
+        lines = "line" if rest == 1 else "lines"
+        yield say(f"{rest} more {lines}" if named else f"{rest} {lines}")
 
 
 def _bars(bars: BarContainer, words: Sequence[str]) -> str:
     """The value of each bar, where they are few; else the largest."""
     heights = np.nan_to_num(np.asarray(bars.datavalues, dtype=float))
     values, label = rounded(heights, heights), str(bars.get_label())
-    text = f"{len(heights)} bars up to {rounded([heights.max()], heights)[0]}"
+    text = say(f"{len(heights)} bars up to {rounded([heights.max()], heights)[0]}")
     if len(words) == len(values) <= MOST:
-        text = ", ".join(f"{say(w)}: {v}" for w, v in zip(words, values, strict=True))
-    return text if label.startswith("_") or not label else f"{say(label)} – {text}"
+        pairs = zip(words, values, strict=True)
+        text = mark(",").join(f"{word}{mark(':')}{value}" for word, value in pairs)
+    return text if label.startswith("_") or not label else f"{label} – {text}"
 
 
 def _heat_map(ax: Axes, image: AxesImage) -> str:
@@ -164,13 +162,15 @@ def _heat_map(ax: Axes, image: AxesImage) -> str:
     for side, label, words, size in zip(
         ("rows", "columns"), (ax.get_ylabel(), ax.get_xlabel()), names, matrix.shape, strict=True
     ):
-        listed = f" ({_listed(words)})" if len(words) == size else ""
-        parts.append(", ".join(filter(None, [say(f"{size} {side}"), label])) + listed)
+        count = mark(",").join(filter(None, [say(f"{size} {side}"), label]))
+        listed = len(words) == size and _listed(words)
+        parts.append(f"{count}{mark('(')}{listed}{mark(')')}" if listed else count)
     known = matrix[np.isfinite(matrix)]
-    parts.append("numbers from {} to {}".format(*rounded([known.min(), known.max()], known)))
+    ends = rounded([known.min(), known.max()], known)
+    parts.append(say("numbers from {} to {}".format(*ends)))
     if len(ax.figure.axes) <= 3:
         parts += _leaders(matrix, *names)
-    return "; ".join(parts)
+    return mark(";").join(parts)
 
 
 def _leaders(matrix: np.ndarray, rows: Sequence[str], columns: Sequence[str]) -> list[str]:
@@ -181,5 +181,6 @@ def _leaders(matrix: np.ndarray, rows: Sequence[str], columns: Sequence[str]) ->
     ranked = np.sort(known, axis=1)
     clear = (ranked[:, -1] - ranked[:, -2] > CLEAR * np.ptp(known)).tolist()
     best = known.argmax(axis=1).tolist()
-    pairs = [f"{rows[i]}: {columns[best[i]]}" for i in range(len(rows)) if clear[i]]
-    return ["clearly largest in its row: " + ", ".join(pairs)] if pairs else []
+    colon = mark(":")
+    pairs = [f"{rows[i]}{colon}{columns[best[i]]}" for i in range(len(rows)) if clear[i]]
+    return [say("clearly largest in its row") + colon + mark(",").join(pairs)] if pairs else []

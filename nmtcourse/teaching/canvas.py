@@ -88,8 +88,10 @@ class Canvas:
     ) -> Text:
         """Words at a place; `align` says which end of them."""
         family = ["DejaVu Sans Mono" if mono else "DejaVu Sans"]
-        if say(text) != text:  # the font for Chinese has one weight
-            family, bold = [*family, "nmtlib CJK"], False
+        if not text.isascii():
+            family = [*family, "nmtlib CJK"]
+        if any(ord(character) > 0x2E7F for character in text):  # its font has one weight
+            bold = False
         fonts = {"family": family, "fontsize": size}
         fonts |= {"math_fontfamily": "dejavusans", "weight": "bold" if bold else "normal"}
         alignment = {"ha": align, "va": "center", "rotation_mode": "anchor"}
@@ -140,7 +142,7 @@ def labelled(draw: Callable[P, Figure]) -> Callable[P, Figure]:
     def labelled_draw(*arguments: P.args, **options: P.kwargs) -> Figure:
         figure = draw(*arguments, **options)
         sentence = (draw.__doc__ or "").split("\n\n")[0].split(".  ")[0]
-        figure.set_label(" ".join(sentence.split()).rstrip("."))
+        figure.set_label(say(" ".join(sentence.split()).rstrip(".")))
         return figure
 
     return labelled_draw

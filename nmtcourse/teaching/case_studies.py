@@ -17,6 +17,7 @@ import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from nmtcourse.teaching.language import say
 from nmtcourse.teaching.style import COLOURS
 from nmtcourse.teaching.training_pictures import draw_seeds, over
 from nmtlib.data.corpus import Pair, read_pairs
@@ -127,7 +128,7 @@ def table(stations: Sequence[Station]) -> str:
         )
         line = f"{station.idea:<33}{bleus:<20}{station.mean:5.1f}   {gains}"
         lines.append(line.rstrip())
-    return "\n".join(lines)
+    return say("\n".join(lines))
 
 
 def draw_gains(stations: Sequence[Station]) -> Axes:
@@ -138,11 +139,11 @@ def draw_gains(stations: Sequence[Station]) -> Axes:
         gains = [(gain["difference"], row) for row, s in rows for gain in s.gains]
         colour = COLOURS[0] if single else COLOURS[1]
         x, y = [gain for gain, _ in gains], [row for _, row in gains]
-        ax.plot(x, y, "o" if single else "s", color=colour, alpha=0.7, label=label)
-    ax.set_yticks(range(len(stations) - 1), [station.idea for station in stations[1:]])
+        ax.plot(x, y, "o" if single else "s", color=colour, alpha=0.7, label=say(label))
+    ax.set_yticks(range(len(stations) - 1), [say(station.idea) for station in stations[1:]])
     ax.invert_yaxis()
     ax.axvline(0, color="0.4", linewidth=1)
-    ax.set(xlabel="gain over the row before, BLEU on the validation split")
+    ax.set(xlabel=say("gain over the row before, BLEU on the validation split"))
     ax.legend(loc="lower right")
     return ax
 
@@ -154,8 +155,9 @@ def draw_teachers() -> Axes:
     lines = {}
     for arm in ("from the young teacher", "from the shipped teacher"):
         runs = [[run["no synthetic pairs"][0], *run[arm]] for run in lesson["runs"]]
-        lines[arm.replace("teacher", "model")] = over(x, runs)
-    ax = draw_seeds(lines, xlabel="synthetic pairs for each real one", ylabel="validation BLEU")
+        lines[say(arm.replace("teacher", "model"))] = over(x, runs)
+    names = {"xlabel": "synthetic pairs for each real one", "ylabel": "validation BLEU"}
+    ax = draw_seeds(lines, **{axis: say(name) for axis, name in names.items()})
     ax.set_xticks(x)
     return ax
 
@@ -182,12 +184,11 @@ def draw_report(trainings: Mapping[str, Sequence[Sequence[EpochRecord]]]) -> Fig
                 for key, histories in trainings.items()
             }
             ax = draw_seeds(lines, axes[row, column], yscale="log" if row else "linear")
-            ax.set_title(
-                {"train": "training", "validation": "validation"}[split] if not row else ""
-            )
-        axes[row, 0].set_ylabel(label or name)
+            title = {"train": "training", "validation": "validation"}[split]
+            ax.set_title("" if row else say(title))
+        axes[row, 0].set_ylabel(say(label or name))
     for ax in axes[1]:
-        ax.set_xlabel("updates")
+        ax.set_xlabel(say("updates"))
     for ax in axes.flat[1:]:
         if legend := ax.get_legend():
             legend.remove()

@@ -12,6 +12,7 @@ from torch.nn import functional as F
 
 from nmtcheck import bugs
 from nmtcheck.report.report import Report
+from nmtcourse.teaching.language import mark, say
 from nmtcourse.teaching.learning import Loop, Recipe, encoded, small_model
 from nmtlib.data import corpora
 from nmtlib.data.batching import Batch, Example, collate, token_batches
@@ -62,7 +63,7 @@ def show_cure(number: int) -> None:
 def show_findings(report: Report) -> None:
     """Print what each distinct finding of a report measured, and its likely cause."""
     for finding in report.findings:
-        print(f"{finding.check.id}: {finding.measured}\n    {finding.cause}")
+        print(f"{finding.check.id}{mark(':')}{say(finding.measured)}\n    {say(finding.cause)}")
 
 
 def cure(diff: str) -> str:

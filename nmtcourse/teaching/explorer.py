@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nmtcourse.teaching.language import language_here, say
+from nmtcourse.teaching.language import chosen_language, say
 from nmtcourse.teaching.show import ROOT, Shown, kernel_with_widgets
 from nmtlib.data.batching import collate
 from nmtlib.inference.translator import Translator
@@ -84,7 +84,7 @@ def show_explorer() -> Shown:
     if not (folder / "explorer.html").is_file():
         folder = explore("cmn-en-zh", "explorer.html").resolve().parent
     place = Path(os.path.relpath(folder)).as_posix()
-    page = PAGE.format(folder=place, language=language_here(), alt=say(PICTURE))
+    page = PAGE.format(folder=place, language=chosen_language(), alt=say(PICTURE))
     return Shown(page, f"{place}/explorer.html", kind="text/html")
 
 
@@ -109,10 +109,8 @@ def slider(function: Callable[..., Any], **ranges: Any) -> None:
             needs = f"slider: {function.__name__} needs a default value for {name!r}"
             raise ValueError(f"{needs}, to show where nothing moves")
     _show_now(function())
-    hint = f"{RUN_IT}move: {', '.join(ranges)}."
-    display(
-        Shown(f"*{hint}*", say(hint), _sliders(function, ranges) if kernel_with_widgets() else None)
-    )
+    hint = say(f"{RUN_IT}move: {', '.join(ranges)}.")
+    display(Shown(f"*{hint}*", hint, _sliders(function, ranges) if kernel_with_widgets() else None))
 
 
 def _sliders(function: Callable[..., Any], ranges: dict[str, Any]) -> Any:

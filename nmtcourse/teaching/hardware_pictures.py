@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from nmtcourse.teaching.hardware_lab import Timeline
+from nmtcourse.teaching.language import say
 from nmtcourse.teaching.records import common_note
 from nmtcourse.teaching.style import COLOURS, SEQUENTIAL, WIDTH
 
@@ -28,15 +29,15 @@ def memory_of_a_step(run: Timeline, lasting: Mapping[str, int], *, title: str = 
         base = top
     levels = base + np.array([0, *run.levels]) / MIB
     colour = COLOURS[len(lasting)]
-    ax.fill_between(x, base, levels, label="comes and goes", color=colour, alpha=0.85, lw=0)
+    ax.fill_between(x, base, levels, label=say("comes and goes"), color=colour, alpha=0.85, lw=0)
     starts = sorted((start, name) for name, start in run.marks.items())
     ends = [start for start, _ in starts[1:]] + [len(x)]
     high = levels.max() * 1.16
     for number, ((start, name), end) in enumerate(zip(starts, ends, strict=True)):
         ax.axvspan(start, end, color=SHADES[number % len(SHADES)], zorder=0)
-        ax.text((start + end) / 2, high * 0.985, name, ha="center", va="top", fontsize=8)
+        ax.text((start + end) / 2, high * 0.985, say(name), ha="center", va="top", fontsize=8)
     ax.set(xlim=(0, len(x) - 1), ylim=(0, high), title=title)
-    ax.set(xlabel="changes of memory, one after the other", ylabel="memory (MiB)")
+    ax.set(xlabel=say("changes of memory, one after the other"), ylabel=say("memory (MiB)"))
     ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), reverse=True)
     return figure
 
@@ -50,10 +51,10 @@ def number_formats(formats: Mapping[str, tuple[int, int]]) -> Figure:
         for line, kind in enumerate(kinds):
             ax.bar(line, 0.7, 0.92, bottom=-row - 0.35, color=colours[kind])
         ax.text(-1, -row, name, ha="right", va="center")
-        label = f"{exponent} + {mantissa} bits"
+        label = say(f"{exponent} + {mantissa} bits")
         ax.text(len(kinds) + 0.2, -row, label, ha="left", va="center", fontsize=8)
     for line, (name, colour) in enumerate(FIELDS.items()):
-        ax.text(1 + 10 * line, 0.75, name, color=colour, ha="left", fontsize=8)
+        ax.text(1 + 10 * line, 0.75, say(name), color=colour, ha="left", fontsize=8)
     ax.set(xlim=(-5, 38), ylim=(-len(formats) + 0.4, 1.1))
     ax.axis("off")
     return figure
@@ -94,11 +95,11 @@ def against_formula(
     """{x label: {"formula", "measured", "floor": (x, y)}}: curve, points and a grey area below."""
     figure, axes = plt.subplots(1, len(panels), figsize=(WIDTH, 2.9), sharey=True)
     for ax, (label, points) in zip(axes, panels.items(), strict=True):
-        ax.plot(*points["formula"], label="formula")
-        ax.plot(*points["measured"], "o", label="measured")
+        ax.plot(*points["formula"], label=say("formula"))
+        ax.plot(*points["measured"], "o", label=say("measured"))
         x, y = points["floor"]
-        ax.fill_between(x, 0, y, color="#D5D5D5", lw=0, label="weights and moments")
-        ax.set(xlabel=label, ylim=(0, None), xlim=(0, None))
+        ax.fill_between(x, 0, y, color="#D5D5D5", lw=0, label=say("weights and moments"))
+        ax.set(xlabel=say(label), ylim=(0, None), xlim=(0, None))
     axes[0].set_ylabel(y_label)
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
     return figure
@@ -117,7 +118,7 @@ def seeds(curves: Mapping[str, Sequence[Sequence[float]]], every: int, *, title:
         for curve in smooth:
             ax.plot(x, curve, lw=0.7, alpha=0.7, **look)
         ax.plot(x, smooth.mean(axis=0), label=way, lw=2.4, **look)
-    ax.set(xlabel="update", ylabel="training loss (nats)", title=title)
+    ax.set(xlabel=say("update"), ylabel=say("training loss (nats)"), title=title)
     ax.grid(True)
     ax.legend(title=common_note(curves.values()))
     return ax
@@ -134,9 +135,9 @@ def ring(history: Sequence, *, title: str = "") -> Figure:
             colour = "white" if value > 0.7 * n else "black"
             ax.text(column, row, value, ha="center", va="center", fontsize=8, color=colour)
         kind = "start" if not step else "sum" if step < n else "copy"
-        ax.set(title=f"{step}: {kind}", xticks=range(n), yticks=range(n))
-    axes[0].set_ylabel("device")
-    axes[len(history) // 2].set_xlabel("chunk of the gradients")
+        ax.set(title=say(f"{step}: {kind}"), xticks=range(n), yticks=range(n))
+    axes[0].set_ylabel(say("device"))
+    axes[len(history) // 2].set_xlabel(say("chunk of the gradients"))
     figure.suptitle(title)
     return figure
 

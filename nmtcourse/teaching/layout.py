@@ -11,7 +11,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
-from nmtcourse.teaching.language import say
 from nmtcourse.teaching.style import WIDTH, letters
 
 Words = Sequence | None
@@ -38,7 +37,7 @@ def longest(words: Words) -> float:
 
 def short(word: object) -> str:
     """A label of at most 18 letters: one long German word must not take the picture's room."""
-    word = say(str(word))
+    word = str(word)
     return plain(word if len(word) <= 18 else word[:17] + "…")
 
 

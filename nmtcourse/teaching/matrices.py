@@ -14,6 +14,7 @@ from matplotlib.image import AxesImage
 from numpy.typing import ArrayLike
 
 from nmtcourse.teaching.describe import COLOUR_BAR
+from nmtcourse.teaching.language import say
 from nmtcourse.teaching.layout import Words, as_array, cell_inches, new_axes, panels, write_words
 from nmtcourse.teaching.style import DIVERGING, SEQUENTIAL
 
@@ -112,8 +113,8 @@ def draw_input(
     figure, axes = plt.subplots(2, 3, figsize=(7.2, 3.6), layout="constrained")
     for ax, (title, matrix, *labels) in zip(axes.flat, shown, strict=True):
         image = _draw(ax, matrix, *labels, (-high, high), True)
-        ax.set_title(title)
-    figure.colorbar(image, ax=axes, shrink=0.8, label="value")
+        ax.set_title(say(title))
+    figure.colorbar(image, ax=axes, shrink=0.8, label=say("value"))
     return figure
 
 

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from nmtcourse.teaching.language import say
 from nmtlib.errors import require_one_of
 
 RECORDED = Path(__file__).parent / "recorded" / "neighbours.json"
@@ -35,4 +36,4 @@ def parting_lines(example: dict[str, Any]) -> list[str]:
     ]
     for entry in example["entries"]:
         lines.append(f"    {entry['before']} [{entry['next']}]    ({entry['source']})")
-    return lines
+    return [say(line) for line in lines]

@@ -18,6 +18,7 @@ import seaborn
 from matplotlib.axes import Axes
 from matplotlib.text import Text
 
+from nmtcourse.teaching.language import say
 from nmtcourse.teaching.layout import ArrayLike, as_array, overlap, plain, short, slant_if_long
 from nmtcourse.teaching.matrices import heat_map, heat_maps
 from nmtcourse.teaching.style import COLOURS, WIDTH, letters, setup, varies
@@ -114,7 +115,7 @@ def histogram(
     values: ArrayLike | Mapping[str, ArrayLike],
     *,
     x_label: str,
-    y_label: str = "count",
+    y_label: str | None = None,
     title: str = "",
     bins: int | Sequence[float] = 30,
     ax: Axes | None = None,
@@ -128,7 +129,7 @@ def histogram(
     for number, (label, array) in enumerate(arrays.items()):
         look = {"bins": list(edges), "color": _colour(number), "alpha": alpha, "linewidth": 0}
         seaborn.histplot(array, label=label, legend=False, ax=ax, **look)
-    ax.set(xlabel=x_label, ylabel=y_label, title=title)
+    ax.set(xlabel=x_label, ylabel=say("count") if y_label is None else y_label, title=title)
     _legend(ax, arrays)
     return ax
 
@@ -241,10 +242,10 @@ def course_map(folder: str | Path = ".") -> None:
     colours = ["white", "#94c4df"]
     grid = {"linewidths": 0.5, "linecolor": "#adadad", "cbar": False, "vmin": 0, "vmax": 1}
     seaborn.heatmap(needs, cmap=colours, xticklabels=[*books], yticklabels=titles, ax=left, **grid)
-    left.set(title="each row needs its blue columns")
+    left.set(title=say("each row needs its blue columns"))
     left.tick_params(axis="x", rotation=0)
     right.bar_label(right.barh(np.arange(len(books)) + 0.5, minutes, color=COLOURS[0]), padding=3)
-    right.set(title="minutes to read")
+    right.set(title=say("minutes to read"))
     right.tick_params(labelleft=False, left=False, labelbottom=False, bottom=False)
     right.spines[["left", "bottom"]].set_visible(False)
     varies()

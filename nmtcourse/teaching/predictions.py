@@ -13,7 +13,7 @@ from pathlib import Path
 from string import ascii_uppercase
 from typing import Any, NamedTuple
 
-from nmtcourse.teaching.language import language_here
+from nmtcourse.teaching.language import chosen_language
 from nmtcourse.teaching.show import Shown, kernel_with_widgets
 from nmtlib.errors import did_you_mean
 
@@ -108,7 +108,7 @@ def predict(key: str, *, mine: str | None = None) -> None:
     """
     from IPython.display import display
 
-    for shown in displayed(key, mine=mine, language=language_here()):
+    for shown in displayed(key, mine=mine, language=chosen_language()):
         display(shown)
 
 

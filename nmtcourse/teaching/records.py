@@ -20,6 +20,7 @@ from weakref import WeakKeyDictionary
 from torch import Tensor
 
 from nmtcourse.teaching.inputs import Inputs, UnknownKind, identify, read_inputs
+from nmtcourse.teaching.language import mark, say
 
 RECORDED = Path(__file__).parent / "recorded" / "seeds.json"
 DIGITS = 4  # of a recorded number
@@ -45,23 +46,25 @@ class Runs(list[Any]):
     def note(self) -> str:
         """What a row or a legend says of these runs; "" where all ran now."""
         if self and len(self.recorded) == len(self):
-            return "recorded"
+            return say("recorded")
         if not self.recorded:
             return ""
         seeds = ", ".join(map(str, self.recorded))
-        return f"seeds {seeds} recorded" if len(self.recorded) > 1 else f"seed {seeds} recorded"
+        return say(
+            f"seeds {seeds} recorded" if len(self.recorded) > 1 else f"seed {seeds} recorded"
+        )
 
     @property
     def notes(self) -> list[str]:
         """What each run says where it has a row of its own."""
         live = len(self) - len(self.recorded)
-        return [""] * live + ["recorded"] * len(self.recorded)
+        return [""] * live + [say("recorded")] * len(self.recorded)
 
 
 def common_note(groups: Iterable[Any]) -> str:
     """What one legend or row says of several runs: their notes, each once."""
     notes = [getattr(runs, "note", "") for runs in groups]
-    return "; ".join(dict.fromkeys(filter(None, notes)))
+    return mark(";").join(dict.fromkeys(filter(None, notes)))
 
 
 def by_seed(
@@ -82,7 +85,7 @@ def by_seed(
     record = records().get(name, {})
     stored: list[Any] = []
     if reason := difference(record, inputs, arguments, seeds):
-        print(f"{name}: {reason}; all seeds run now")
+        print(say(f"{name}: {reason}; all seeds run now"))
         live = len(seeds)
     else:
         stored = record["found"][key(arguments)]

@@ -13,8 +13,6 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-from nmtcourse.teaching.language import say
-
 ROOT = Path(__file__).resolve().parents[2]  # where the packages are, in a clone the project
 PACKAGES = [ROOT / name for name in ("nmtlib", "nmtcheck", "nmtcourse")]
 # nbconvert's page lets the code of an output inherit the font of the text around it; the blank
@@ -33,8 +31,7 @@ class Shown:
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
         live = {} if self.widget is None else self.widget._repr_mimebundle_()
-        text = self.text if "```" in self.text else say(self.text)  # code is code everywhere
-        return {**live, self.kind: text, "text/plain": self.plain}
+        return {**live, self.kind: self.text, "text/plain": self.plain}
 
 
 def kernel_with_widgets() -> bool:

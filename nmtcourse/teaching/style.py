@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 
 from nmtcourse.teaching.alternative import alt_text
 from nmtcourse.teaching.describe import VARIES, describe
-from nmtcourse.teaching.language import language_here, number_of, speak
+from nmtcourse.teaching.language import choose_language
 from nmtcourse.teaching.predictions import hiding
 
 WIDTH = 7.0  # inches: what GitHub and a laptop show without scaling
@@ -60,28 +60,30 @@ STYLE = {
 }
 
 
-def setup() -> None:
-    """Set the style of the course; a notebook calls it once, in its first cell.
+def setup(language: str = "en") -> None:
+    """Set the style and the language of the course; a notebook calls it once, in its first cell.
+
+    The language, "en" or "zh", is that of questions, diagrams and of what helpers write.
 
     In a notebook kernel it also chooses inline figures, shows each figure once and then closes it,
     makes the hidden text form of a figure say what is drawn (see `describe`), so that a test of the
     stored notebook notices a figure that changed, and gives each picture an alternative text (see
     `alt_text`) in its metadata.  It hides what answers a question until the reader has chosen (see
-    `predictions`), and speaks the notebook's language (see `language`).  Elsewhere only the theme
-    of seaborn changes.  torch computes with one thread.  Calling it again does no
-    harm.  Raises FileNotFoundError where the package's font is missing.
+    `predictions`).  Elsewhere only the theme of seaborn changes.  torch computes with one thread.
+    Calling it again does no harm.  Raises FileNotFoundError where the package's font is missing,
+    ValueError for another language.
     """
     _add_font()
     # Where torch was imported before nmtlib, its threads spin while they wait: beside six busy
     # processes 1,500 small products then take a hundred times as long.  One thread waits for none.
     torch.set_num_threads(1)
+    choose_language(language)
     shell = _kernel_shell()
-    speak(language_here(), number_of(shell.get_parent()["content"]["code"]) if shell else "")
     if shell is not None:
         shell.run_line_magic("matplotlib", "inline")  # drops formatters, so add ours after it
         shell.run_line_magic("config", "InlineBackend.figure_formats = ['retina']")  # sharp
         _add_formatters(shell.display_formatter)
-        shell.display_pub.publish(hiding(language_here())._repr_mimebundle_())
+        shell.display_pub.publish(hiding(language)._repr_mimebundle_())
     installed = {entry.name for entry in font_manager.fontManager.ttflist}
     fonts = FONTS + [name for name in OTHERS if name in installed]
     seaborn.set_theme(style="ticks", palette=COLOURS, rc=STYLE | {"font.family": fonts})

@@ -9,6 +9,7 @@ import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 
 from nmtcheck import bugs
+from nmtcourse.teaching.language import say
 from nmtcourse.teaching.style import COLOURS
 
 # What you see -> the bugs of the catalogue to think of first.
@@ -65,7 +66,7 @@ SYMPTOMS = {
 def suspects() -> list[tuple[str, str, str]]:
     """Symptom, suspected bug and the check that finds it, for `draw_map`."""
     named = ((symptom, bugs.get(key)) for symptom, keys in SYMPTOMS.items() for key in keys)
-    return [(symptom, bug.title, bug.caught_by[0]) for symptom, bug in named]
+    return [(say(symptom), say(bug.title), bug.caught_by[0]) for symptom, bug in named]
 
 
 def draw_map(rows: Iterable[tuple[str, str, str]]) -> Axes:
@@ -76,7 +77,7 @@ def draw_map(rows: Iterable[tuple[str, str, str]]) -> Axes:
         ax.text(
             column,
             -1.2,
-            title,
+            say(title),
             weight="bold",
             ha="right" if column > 0.9 else "left",
         )

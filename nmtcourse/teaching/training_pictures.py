@@ -65,7 +65,7 @@ def draw_seeds(groups: Mapping[str, Sequence[Curve]], ax: Axes | None = None, **
         )
     ax.set(**look)
     ax.grid(True)
-    if any(isinstance(runs, Runs) and runs.note != "recorded" for runs in groups.values()):
+    if any(isinstance(runs, Runs) and len(runs.recorded) < len(runs) for runs in groups.values()):
         ax.figure.set_gid(VARIES)  # what was trained now has other digits on another processor
     note = common_note(groups.values())
     if len(groups) > 1:

@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from nmtcourse.teaching.canvas import ACCENT, FAINT, INK, SMALL, Box, Canvas, labelled, mix
+from nmtcourse.teaching.language import say
 from nmtcourse.teaching.style import COLOURS
 from nmtlib.specials import EOS, SPECIALS
 
@@ -39,7 +40,7 @@ def probability_tree(
     line, height = 0.31, 0.31 * len(product) + 0.7
     canvas, rows = Canvas(6.2, height), iter(range(len(product)))
     root = canvas.box(0.75, (height - 0.4) / 2, 0.9, 0.3, "<BOS>")
-    canvas.text(5.3, height - 0.2, "product", size=SMALL, color=FAINT, align="left")
+    canvas.text(5.3, height - 0.2, say("product"), size=SMALL, color=FAINT, align="left")
     for a in first:
         ends = {b: height - 0.6 - next(rows) * line for b in second[a]}
         node = canvas.box(2.45, sum(ends.values()) / len(ends), 0.9, 0.3, a)
@@ -49,7 +50,7 @@ def probability_tree(
             leaf = canvas.box(4.4, y, 0.9, 0.27, b)
             _branch(canvas, node, leaf, second[a][b], on)
             color = {"greedy": GREEDY, "best": ACCENT}[on[-1]] if on else FAINT
-            words = f"{product[a, b]:.2f}" + "".join(f"  {name}" for name in on)
+            words = f"{product[a, b]:.2f}" + "".join(f"  {say(name)}" for name in on)
             canvas.text(5.3, y, words, size=SMALL, align="left", color=color, bold=bool(on))
     return canvas.cut(height)
 
@@ -88,7 +89,7 @@ def beam_tree(history: Sequence[Sequence[Candidate]], beam: int, best: Sequence[
     open_nodes: dict[tuple[str, ...], tuple[Box, float]] = {(): (root, 0.0)}
     for step, row in enumerate(rows):
         y = height - 0.2 - high * (step + 1)
-        canvas.text(0.05, y, f"step {step}", size=8, color=FAINT, align="left")
+        canvas.text(0.05, y, say(f"step {step}"), size=8, color=FAINT, align="left")
         nodes = {}
         for rank, (fate, (words, log_prob)) in enumerate(row):
             way = fate != GONE and tuple(words) == tuple(best)[: len(words)]
@@ -100,8 +101,8 @@ def beam_tree(history: Sequence[Sequence[Candidate]], beam: int, best: Sequence[
             if fate == "open":
                 nodes[tuple(words)] = node, log_prob
         open_nodes = nodes
-    legend = "white: live     grey: given up     green: finished     blue: the result"
-    canvas.text(3.85, 0.12, legend, size=SMALL, color=FAINT)
+    legend = ("white: live", "grey: given up", "green: finished", "blue: the result")
+    canvas.text(3.85, 0.12, "     ".join(map(say, legend)), size=SMALL, color=FAINT)
     return canvas.cut(height)
 
 
@@ -173,14 +174,16 @@ def cache_filling(words: Sequence[str]) -> Figure:
     computed, cached = mix(GREEDY, "white", 0.75), mix(ACCENT, "white", 0.35)
     titles = f"without a cache: {n * (n + 1) // 2} computed", f"with a cache: {n} computed"
     for x, title, old in ((0.95, titles[0], computed), (4.75, titles[1], cached)):
-        canvas.text(x, top + 0.6, title, bold=True, align="left")
+        canvas.text(x, top + 0.6, say(title), bold=True, align="left")
         for step, word in enumerate(words):
             y = top - (step + 1) * cell[1]
             name = canvas.text(
                 x + (step + 0.35) * cell[0], top + 0.07, word, size=7.5, align="left"
             )
             name.set_rotation(28)
-            canvas.text(x - 0.08, y + 0.14, f"step {step}", size=7.5, align="right", color=FAINT)
+            canvas.text(
+                x - 0.08, y + 0.14, say(f"step {step}"), size=7.5, align="right", color=FAINT
+            )
             for position in range(n):
                 face: object = computed if position == step else old if position < step else "white"
                 _square(canvas, x + position * cell[0], y, cell, face)
@@ -191,7 +194,7 @@ def cache_filling(words: Sequence[str]) -> Figure:
     }
     for x, (text, face) in zip((0.95, 3.05, 4.95), legend.items(), strict=True):
         _square(canvas, x, 0.12, (0.24, 0.24), face)
-        canvas.text(x + 0.34, 0.24, text, size=SMALL, align="left")
+        canvas.text(x + 0.34, 0.24, say(text), size=SMALL, align="left")
     return canvas.cut(top + 0.75)
 
 
@@ -216,7 +219,7 @@ def cache_reordering(before: Sequence[str], parents: Sequence[int], after: Seque
     canvas = Canvas(8, height)
     titles = ((1.85, "rows of the cache"), (6.0, "hypotheses after this step"))
     for x, title in titles:
-        canvas.text(x, height - 0.2, title, bold=True)
+        canvas.text(x, height - 0.2, say(title), bold=True)
     old, new = (
         [_row(canvas, x, height - 0.65 - 0.5 * i, words) for i, words in enumerate(column)]
         for x, column in ((1.85, before), (6.0, after))

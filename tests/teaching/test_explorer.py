@@ -55,6 +55,7 @@ def test_the_maps_are_those_of_the_module_they_are_named_after(translator, found
 
 def test_the_page_is_framed_and_its_picture_stays_without_trust(monkeypatch):
     monkeypatch.chdir(explorer.ROOT / "notebooks" / "zh")
+    monkeypatch.setattr(explorer, "chosen_language", lambda: "zh")
     shown = explorer.show_explorer().text
     paths = re.findall(r'src="([^"#]+)', shown)
     assert len(paths) == 2 and all(Path(path).is_file() for path in paths), paths

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nmtcourse.teaching.language import language_here
+from nmtcourse.teaching.language import chosen_language
 from nmtlib.errors import require_one_of
 
 FOLDER = Path(__file__).parent
@@ -25,10 +25,10 @@ class Diagram:
     name: str
 
     def __repr__(self) -> str:
-        return TEXTS[self.name] if language_here() == "en" else CHINESE[self.name]
+        return TEXTS[self.name] if chosen_language() == "en" else CHINESE[self.name]
 
     def _repr_png_(self) -> tuple[bytes, dict[str, Any]]:
-        folder = FOLDER if language_here() == "en" else FOLDER / "zh"
+        folder = FOLDER if chosen_language() == "en" else FOLDER / "zh"
         return (folder / f"{self.name}.png").read_bytes(), {"alt": repr(self)}
 
 
