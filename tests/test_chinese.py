@@ -82,6 +82,17 @@ def outputs_of(name):
             yield cell["id"], texts[0].splitlines(), texts[1].splitlines()
 
 
+def test_a_page_prints_what_its_own_code_says():
+    for name in edition.names():
+        texts = edition.read(edition.CHINESE / f"{name.split('_')[0]}.toml").get("code", {})
+        for cell, english, chinese in outputs_of(name):
+            for text, translated in texts.get(cell, {}).items():
+                said = text.split("{")[0].strip()  # up to what is computed
+                if re.search("[A-Za-z]{4}", said) and said in "\n".join(english):
+                    stale = said not in translated and said in "\n".join(chinese)
+                    assert not stale, f"{name}, {cell}: run it with tools/execute.py"
+
+
 NOTE = re.compile(r"  (?:seeds? [\d, ]+ recorded|种子 [\d、]+ 已记录)$")  # behind a row
 
 
