@@ -3,14 +3,17 @@
 import re
 
 import deck
+import legible
 import nbformat
 import pages
 import pytest
 from bs4 import BeautifulSoup
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+from PIL import Image
 
 ANSWER = "<details><summary>Open</summary>\n\n**Answer: A**, since $x$.\n\n</details>"
 LONG = "One word. " * 100
+PICTURE = legible.stored(Image.new("RGB", (600, 300), "white"), 100)
 
 
 def on(kind, cell):
@@ -33,7 +36,7 @@ def book():
         cells=[
             on("slide", markdown(f"# 04 · Title\n{LONG}\n\nAnother paragraph.")),
             markdown("Not on a slide.\n## 1 · Part\nNor this."),
-            on("slide", code("draw()\n\n\nmore", **{"image/png": "aaaa", "text/plain": "F"})),
+            on("slide", code("draw()\n\n\nmore", **{"image/png": PICTURE, "text/plain": "F"})),
             on("fragment", markdown("Said below.")),
             on("slide", code("predict(1)", **{"text/markdown": ANSWER})),
             on("skip", markdown("Left out.")),
@@ -72,7 +75,45 @@ def test_a_deck_of_its_own_has_a_claim_a_cell_and_a_few_words_on_each_slide():
         assert all(len(words.split()) <= 12 for _, _, words in own["slides"])
         cells = deck.chosen(book, **own)
         places = [cell["metadata"]["slide"] for cell in cells]
-        assert places[-1]["number"] == len(own["slides"]) + 1 == sum(p["begins"] for p in places)
+        bands = sum(" of " in place["title"] and place["title"].endswith(")") for place in places)
+        cut = len({p["title"].rpartition(" (")[0] for p in places if p["title"].endswith(")")})
+        assert places[-1]["number"] == len(own["slides"]) + 1 + bands - cut
+        assert places[-1]["number"] == sum(place["begins"] for place in places)
         shown = [cell for cell in cells if cell["cell_type"] == "code"]
         assert sum(bool(cell["source"]) for cell in shown) <= 3, "most slides are a picture"
         assert all(cell["source"] or cell["outputs"] for cell in shown)
+
+
+@pytest.mark.parametrize("path", sorted(pages.NOTEBOOKS.glob("*.ipynb")), ids=lambda p: p.stem[:3])
+def test_no_text_of_a_slide_is_too_small_to_read(path):
+    book = nbformat.read(path, as_version=4)
+    own = deck.DECKS.get(path.stem)
+    cells = deck.chosen(book, **own) if own else deck.deck(book)
+    small = {}
+    for cell in cells:
+        for output in cell.get("outputs") or ():
+            if png := output.get("data", {}).get("image/png"):
+                image = legible.opened(png)
+                pixels = legible.text_pixels(*image.size, legible.dots_an_inch(image))
+                if pixels < legible.READABLE:
+                    small[cell["metadata"]["slide"]["title"]] = pixels
+        if cell["cell_type"] == "code" and cell["source"]:
+            # 55 rem of 20 pixels for the longest line, as slides.css has it
+            assert 55 * 20 / max(1, pages.columns(cell["source"])) / 0.61 >= legible.READABLE
+    assert small == {}
+
+
+def test_a_picture_is_cut_where_little_is_drawn_and_nothing_is_lost():
+    image = Image.new("RGB", (700, 1200), "white")
+    for top in range(0, 1200, 100):
+        image.paste("black", (0, top + 10, 700, top + 90))  # rows of boxes with gaps
+    image.info["dpi"] = (100, 100)
+    number = legible.bands_needed(image)
+    parts = [*legible.cut(image, number)]
+    assert number == len(parts) > 1 and sum(part.height for part in parts) == 1200
+    for part in parts:
+        assert legible.text_pixels(*part.size, 100) >= legible.READABLE
+        assert part.getpixel((5, 0)) == part.getpixel((5, part.height - 1)) == (255, 255, 255)
+    image.info["dpi"] = (40, 40)
+    with pytest.raises(ValueError, match="choose another cell"):
+        legible.bands_needed(image)

@@ -3,6 +3,7 @@
 A deck holds the cells with slideshow metadata: `slide` and `subslide` begin one, `fragment`
 and `-` go on with it, `notes` are kept but not shown.  Cells without it, or with `skip`, stay
 out.  Of a long text the first sentences are shown, of a cell that draws the pictures alone.
+A picture whose text would be too small is shown in bands, a slide each (`legible.py`).
 A notebook in `decks.toml` has slides of its own instead: a claim, a cell, and a few words.
 """
 
@@ -14,6 +15,8 @@ from collections.abc import Sequence
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import legible
 
 DECKS: dict[str, dict[str, Any]] = tomllib.loads(
     Path(__file__).with_name("decks.toml").read_text("utf-8")
@@ -88,6 +91,30 @@ def deck(book: dict) -> list[dict]:
             cells.append({**cell, **changed, "metadata": {**cell["metadata"], "slide": place}})
         if cell["cell_type"] == "markdown" and (rest := sections(cell["source"])):
             heading = rest[-1].heading or heading
+    return numbered(legibly(cells))
+
+
+def legibly(cells: list[dict]) -> list[dict]:
+    """The cells of a deck with each picture in bands that can be read, a slide each."""
+    found = list[dict]()
+    for cell in cells:
+        pictures = [o for o in cell.get("outputs", ()) if "image/png" in o.get("data", {})]
+        if len(pictures) != 1 or len(parts := legible.bands(pictures[0])) == 1:
+            found.append(cell)
+            continue
+        place = cell["metadata"]["slide"]
+        for number, part in enumerate(parts, 1):
+            title = f"{place['title']} ({number} of {len(parts)})"
+            one = {**place, "title": title, "begins": place["begins"] or number > 1, "ends": False}
+            band = {**cell, "outputs": [part], "metadata": {**cell["metadata"], "slide": one}}
+            if "id" in cell:
+                band["id"] = f"{cell['id']}-{number}"
+            found.append(band)
+    return found
+
+
+def numbered(cells: list[dict]) -> list[dict]:
+    """The cells of a deck, each with the number of its slide and whether it ends that."""
     number = 0
     for cell, after in zip_longest(cells, cells[1:]):
         place = cell["metadata"]["slide"]
@@ -108,7 +135,7 @@ def chosen(book: dict, opening: str, slides: Sequence[tuple[str, str, str]]) -> 
         found.append(_slide(cell, number, f"## {claim}", ends=False))
         below = text | {"source": words}
         found.append(_slide(below, number, "", begins=False, kind="words"))
-    return found
+    return numbered(legibly(found))
 
 
 def _slide(

@@ -1,7 +1,7 @@
 """Pages from notebooks that need no network: decks of slides, and PDFs to print.
 
-    python tools/pages.py slides                  all decks, into build/slides
-    python tools/pages.py print 04_*.ipynb        one PDF, into build/print
+    python tools/pages.py slides                        all decks, into build/slides
+    python tools/pages.py print notebooks/04_*.ipynb    one PDF, into build/print
 
 Formulas need requirements-site.txt installed, PDFs need Chromium.  A page needs the files
 beside it, and nothing else.  What a deck holds is said in `deck.py`.
@@ -46,9 +46,15 @@ def html(cells: list[dict], title: str, look: str) -> str:
         template_file=str(PAGES / "page.html.j2"), exclude_anchor_links=True, embed_images=True
     )
     exporter.register_filter("pieces", FOLD.split)  # nbconvert would close each HTML block
+    exporter.register_filter("columns", columns)
     resources["metadata"] = {"path": str(NOTEBOOKS)}  # where pictures in Markdown are looked for
     book = {"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": cells}
     return exporter.from_notebook_node(nbformat.from_dict(book), resources)[0]
+
+
+def columns(text: str) -> int:
+    """The letters of the longest line of some code, by which a slide sets its size."""
+    return max(map(len, text.splitlines()), default=0)
 
 
 def write_slides(path: Path, folder: Path) -> Path:
