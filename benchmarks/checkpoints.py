@@ -22,6 +22,7 @@ from typing import Any
 
 from shared import require_finished
 
+from nmtcourse import confidence
 from nmtcourse.provenance import training_summary
 from nmtcourse.teaching.case_studies import CAPTIONS
 from nmtcourse.teaching.course import DIRECTIONS
@@ -35,7 +36,9 @@ from nmtlib.run import SHIPPED, Run
 from nmtlib.training.checkpoint import read_checkpoint, save_checkpoint
 from nmtlib.training.loss import measure_all
 
-SAMPLES = 40  # sentences that ride along with a model
+SAMPLES = 60  # sentences that ride along with a model
+FEWEST_WORDS, MOST_WORDS = 5, 12
+READ_AS_WRONG = {"Viele Leute stehen nachts auf einer beleuchteten Straße."}  # "a light street"
 COPIED = ("source.json", "target.json", "history.csv")
 
 
@@ -63,6 +66,7 @@ def store(run: Path, folder: Path) -> dict[str, Any]:
     summary = training_summary(run)
     kept = {key: summary[key] for key in ("command", "seed", "epochs", "updates", "weights")}
     notes = {**kept, "as_trained": before, "as_shipped": after}
+    confidence.learn(folder, corpus)
     store_samples(Run(folder), corpus)
     write_atomically(folder / "notes.json", json.dumps(notes, indent=2) + "\n")
     return notes
@@ -78,12 +82,29 @@ def store_samples(run: Run, corpus: Corpus) -> None:
         pairs = [Pair(*line.split("\t")) for line in lines]
     elif corpus.name == "cmn-en-zh":
         credit = "Sentences of tatoeba.org, CC BY 2.0 FR, by way of cmn-eng-simple."
-        chosen = [p for p in corpus.validation if 6 <= len(p.source.split()) <= 12][:SAMPLES]
-        pairs = [replace(p, source=p.source.replace(f"{JOIN_MARK} ", "")) for p in chosen]
+        pairs = [
+            p for p in corpus.validation if FEWEST_WORDS <= len(p.source.split()) <= MOST_WORDS
+        ]
+        pairs = [replace(p, source=p.source.replace(f"{JOIN_MARK} ", "")) for p in pairs]
     else:
         return
+    pairs = right_ones(run, pairs)[:SAMPLES]
     write_samples(Translator.load(run.folder, device="cpu"), run.samples_file, pairs)
     write_atomically(run.samples_file, f"# {credit}\n\n{run.samples_file.read_text('utf-8')}")
+
+
+def right_ones(run: Run, pairs: list[Pair]) -> list[Pair]:
+    """The pairs that the model translates rightly and without doubt: what a page may offer.
+
+    Of the captions, whose references have many other forms, a person read the translations; those
+    of `cmn-en-zh` have to be the reference itself.
+    """
+    rule, translator = confidence.load(run.folder), Translator.load(run.folder, device="cpu")
+    assert rule is not None, "store the limit first"
+    sure = [one for one in confidence.judge(translator, pairs) if not rule.doubts(one.perplexity)]
+    if translator.settings.corpus.name == "cmn-en-zh":
+        return [one.pair for one in sure if one.translation == one.pair.target]
+    return [one.pair for one in sure if one.good and one.pair.source not in READ_AS_WRONG]
 
 
 def scores(translator: Translator, corpus: Corpus) -> dict[str, float]:

@@ -65,7 +65,7 @@ def build_parser() -> ArgumentParser:
 
 def train(options: Namespace) -> None:
     """Train as the core does; say what is wrong with the corpus, count its words, draw curves."""
-    from nmtcourse import familiar
+    from nmtcourse import confidence
     from nmtcourse.doctor.remarks import after_evaluation, before_training
     from nmtcourse.provenance import circumstances
     from nmtcourse.recipes import own_text
@@ -89,7 +89,7 @@ def train(options: Namespace) -> None:
     run = Run(cli.train(options, remarks=remarks, after_epoch=shown))
     if not cli.is_first():
         return
-    familiar.learn(run.folder, load_corpus(run.settings().corpus))  # to know what is unlike it
+    confidence.learn(run.folder, load_corpus(run.settings().corpus))
     if options.evaluate:
         translator = Translator.load(run.folder)
         facts = circumstances(run, translator.device)

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import traceback
 from argparse import ArgumentParser, Namespace, _SubParsersAction
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import redirect_stdout
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
-from nmtlib.errors import Shown, note, spelled_out
+from nmtlib.errors import Shown, did_you_mean, note, spelled_out
 from nmtlib.files import (
     OutFile,
     OutFolder,
@@ -31,6 +33,7 @@ from nmtlib.files import (
 
 if TYPE_CHECKING:
     from nmtlib.data.corpus import Corpus
+    from nmtlib.inference.search import Hypothesis
     from nmtlib.inference.translator import Translator
     from nmtlib.run import Run
     from nmtlib.settings import Settings
@@ -39,10 +42,24 @@ if TYPE_CHECKING:
 EXPECTED_ERRORS = (ValueError, OSError, FloatingPointError, ModuleNotFoundError, MemoryError)
 Commands: TypeAlias = "_SubParsersAction[ArgumentParser]"
 Command: TypeAlias = Callable[[Namespace], Any]  # returns an exit status, or nothing
+AfterTranslating: TypeAlias = "Callable[[Sequence[str], Sequence[Hypothesis], Sequence[str]], Any]"
 Scored: TypeAlias = "tuple[Translator, Corpus, str, list[str]]"  # split and translations
 ABOUT_RUN = "a run folder, or the name of a model (see: nmtlib models)"
 ABOUT_BEAM = "beam size, 1 = greedy (default: the run's)"
+CHINESE = re.compile("[\u3000-\u303f\u3400-\u9fff\uff00-\uffef]")  # as in explorer/web/written.js
 CHUNK = 1_000  # lines that are translated together, if as many have arrived
+
+
+class Parser(ArgumentParser):
+    """A parser that names the closest choice for a word that it does not know."""
+
+    def error(self, message: str) -> NoReturn:
+        """End the program with the usage and a message."""
+        unknown = re.search(r"invalid choice: '?(.*?)'? \(choose from (.*)\)", message)
+        if unknown:
+            choices = [choice.strip("' ") for choice in unknown[2].split(",")]
+            message += did_you_mean(unknown[1], choices)
+        super().error(message)
 
 
 def main(
@@ -156,8 +173,9 @@ def build_parser() -> ArgumentParser:
 def new_parser() -> tuple[ArgumentParser, Commands]:
     """A parser without commands, and what commands are added to."""
     about = "Train, evaluate and use a Transformer for translation."
-    parser = ArgumentParser(prog="nmtlib", description=about)
-    return parser, parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    parser = Parser(prog="nmtlib", description=about)
+    commands: Any = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    return parser, commands
 
 
 def add_train(commands: Commands, run: Command | None = None) -> None:
@@ -391,28 +409,38 @@ def translate_texts(
     translator: Translator,
     texts: Sequence[str],
     beam: int | None,
-    after: Callable[[Sequence[str], Sequence[str]], Any] | None = None,
+    after: AfterTranslating | None = None,
 ) -> int:
     """Print the translations of sentences, or of standard input; 1 if a line was refused.
 
-    `after` is called with sentences and translations when they are printed.
+    `after` is called with the sentences, their hypotheses and the printed translations.
     """
     if not texts:
         return translate_stream(translator, beam, after)
     raws = [text.encode(errors="surrogateescape") for text in texts]
     sentences = [decoded(raw, number, "sentences") for number, raw in enumerate(raws, start=1)]
-    translations = translator.translate(sentences, beam=beam)
+    hypotheses, translations = search(translator, sentences, beam)
     print("\n".join(translations))
     warn_of_unknown_words(translator, sentences)
     if after:
-        after(sentences, translations)
+        after(sentences, hypotheses, translations)
     return 0
+
+
+def search(
+    translator: Translator, sentences: Sequence[str], beam: int | None
+) -> tuple[list[Hypothesis], list[str]]:
+    """The best hypothesis of each sentence, and its text as people write it."""
+    hypotheses = [best[0] for best in translator.search(sentences, beam=beam)]
+    language = translator.settings.corpus.languages[1]
+    texts = [translator.target.decode(hypothesis.ids) for hypothesis in hypotheses]
+    return hypotheses, [as_written(text, language) for text in texts]
 
 
 def translate_stream(
     translator: Translator,
     beam: int | None,
-    after: Callable[[Sequence[str], Sequence[str]], Any] | None = None,
+    after: AfterTranslating | None = None,
 ) -> int:
     """Print the translation of each line of standard input, some lines at a time.
 
@@ -435,11 +463,23 @@ def translate_stream(
                 note(f"{where}{str(error).removeprefix(where)}")
             sentences.append(sentence)
         warn_of_unknown_words(translator, sentences)
-        translations = translator.translate(sentences, beam=beam)
+        hypotheses, translations = search(translator, sentences, beam)
         print("\n".join(translations), flush=True)
         if after:
-            after(sentences, translations)
+            after(sentences, hypotheses, translations)
     return status
+
+
+def as_written(text: str, language: str) -> str:
+    """A translation as people write it: Chinese has no spaces between its words."""
+    if language != "zh":
+        return text
+    words = text.split(" ")
+    spaced = words[0]
+    for before, word in pairwise(words):
+        has_chinese = CHINESE.search(before) or CHINESE.search(word)
+        spaced += word if has_chinese else f" {word}"
+    return spaced
 
 
 def available_lines() -> Iterator[list[bytes]]:

@@ -21,7 +21,7 @@ SHIPPED = Path(__file__).parent / "trained"  # the runs that come with the packa
 RUNS = Path("runs")  # where `nmtlib train` puts others
 # What `write_atomically` leaves of a file of a run where it is killed.
 PART = re.compile(
-    r"((settings|source|target|familiar|[\w.-]+-beam\d[\w.-]*)\.json|(log|samples)\.txt"
+    r"((settings|source|target|confidence|familiar|[\w.-]+-beam\d[\w.-]*)\.json|(log|samples)\.txt"
     r"|[\w.-]+-beam\d[\w.-]*\.txt|history\.csv|curves\.png"
     r"|(last|best|model|epoch-\d{3,})\.safetensors)\.[0-9a-f]{8}\.part"
 )
@@ -253,6 +253,11 @@ def named_runs() -> dict[str, Run]:
     return runs
 
 
+def is_sentence(text: str) -> bool:
+    """Whether a text looks like a sentence to translate, and not like the name of a run."""
+    return len(text.split()) > 1 or text.endswith((".", "!", "?", "。", "！", "？"))
+
+
 def find_run(run: str | Path) -> Run:
     """The run in a folder, or the one of that name.
 
@@ -263,7 +268,12 @@ def find_run(run: str | Path) -> Run:
     if names_a_file(folder.settings_file):
         return folder
     if str(run) not in named:
-        name = str(run) if len(str(run)) <= 200 else f"{str(run)[:200]}…"  # a sentence, not a name
+        name = str(run) if len(str(run)) <= 200 else f"{str(run)[:200]}…"
+        if is_sentence(name):
+            raise FileNotFoundError(
+                f"{name!r} is not a run folder; to translate it, name a model with --model: "
+                f"{', '.join(named)}"
+            )
         raise FileNotFoundError(
             f"{name} is not a run folder{did_you_mean(name, named)}; train one with: "
             f"nmtlib train PRESET --out {name}; or take one of these: {', '.join(named)}"

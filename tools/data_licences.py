@@ -234,7 +234,7 @@ def page(files: dict[str, dict[str, int]]) -> str:
         "",
         "## Models",
         "",
-        "Trained on a corpus; `familiar.json` counts its words.",
+        "Trained on a corpus; `confidence.json` lists its words.",
         "",
         "| folder | corpus | terms |",
         "|---|---|---|",

@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from nmtcourse import familiar
+from nmtcourse import confidence
 from nmtcourse.toy import RENDERERS, TOY_CORPORA, load_toy
 from nmtcourse.toy.sampler import Sampler
 from nmtlib.data.codec import Codec
@@ -29,6 +29,7 @@ from nmtlib.specials import SPECIALS
 
 WEB = Path(__file__).with_name("web")
 EXAMPLES = 200  # sentences of a bundled corpus that ride along
+CANDIDATES = 260  # of which some are translated wrongly or doubtfully
 # The page's groups of words, as keys of the grammar: articles, people and things, verbs,
 # adjectives, place and time; all others come last.
 GROUPS = (
@@ -67,7 +68,7 @@ def pack(run: Run, name: str) -> dict[str, Any]:
         "examples": [[p.source, p.target, pharaoh(p)] for p in pairs],
         "breaks": BREAKS.get(name, {}),
         "learns": learning(name) != "",
-        "familiar": familiar.to_dict(run.folder),
+        "confidence": confidence.to_dict(run.folder),
         "credit": samples(run)[1],
         "links": [],
         "weights": pack_weights(translator.model),
@@ -168,13 +169,24 @@ def group_of(key: str) -> int:
 
 
 def examples(translator: Translator, run: Run) -> list[Pair]:
-    """Sentences to choose from: of a bundled corpus test pairs, with gold links; else samples."""
+    """Sentences to choose from: of a bundled corpus test pairs, with gold links; else samples.
+
+    None that the model translates wrongly or doubtfully, unless it translates all so.
+    """
     toy = toy_corpus(translator)
-    if not toy:
-        return samples(run)[0]
-    chosen = random.Random(0).sample(load_toy(toy, train=0, challenge=0).test, EXAMPLES)
-    same = translator.settings.corpus.name == toy
-    return chosen if same else [pair.reversed() for pair in chosen]
+    if toy:
+        chosen = random.Random(0).sample(load_toy(toy, train=0, challenge=0).test, CANDIDATES)
+        same = translator.settings.corpus.name == toy
+        pairs = chosen if same else [pair.reversed() for pair in chosen]
+    else:
+        pairs = samples(run)[0]
+    rule = confidence.load(run.folder)
+    if rule is None or not pairs:
+        return pairs[:EXAMPLES]
+    judged = confidence.judge(translator, pairs)
+    sure = [one for one in judged if not rule.doubts(one.perplexity)]
+    right = [one.pair for one in sure if not toy or one.translation == one.pair.target]
+    return (right or pairs)[:EXAMPLES]
 
 
 def samples(run: Run) -> tuple[list[Pair], str]:

@@ -9,13 +9,19 @@ from argparse import Namespace, _SubParsersAction
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nmtcourse.outputs import NEW_FOLDER, PAIRS
 from nmtlib import cli
 from nmtlib.cli import ABOUT_RUN, add_command
 from nmtlib.errors import note
 from nmtlib.files import names_a_file
+
+if TYPE_CHECKING:
+    from nmtlib.inference.search import Hypothesis
+
+OF_REAL_LANGUAGES = ("cmn-en-zh", "multi30k-de-en")  # shipped models that people can type for
+LEAST_FREQUENCY = 0.2  # mean over the words, below which they are of another language
 
 
 def add_export(commands: _SubParsersAction) -> None:
@@ -114,18 +120,16 @@ def name_of(runs: Sequence[str | Path]) -> str:
 
 
 def translate(options: Namespace) -> int:
-    """Translate as the core does, if asked to with neighbours; say which sentences are unusual."""
-    from nmtcourse import familiar
+    """Translate as the core does, if asked to with neighbours; name doubtful translations."""
+    from nmtcourse import confidence
     from nmtcourse.recipes.neighbours import with_neighbours
     from nmtcourse.recipes.poor import explain_poor
     from nmtlib.inference.translator import Translator
     from nmtlib.run import find_run
 
-    run, texts = cli.run_and_texts(options)
-    known = familiar.load(run)
+    run, texts = run_and_texts(options)
+    rule = confidence.load(run)
     for text in texts:
-        if remark := known.remark(text) if known else "":
-            note(remark)
         if names_a_file(text):
             note(
                 f"{text} is also a file, and its name is translated; for its lines: "
@@ -134,11 +138,64 @@ def translate(options: Namespace) -> int:
     weight = options.neighbour_weight
     translator = with_neighbours(Translator.load(run), options.neighbours, weight)
 
-    def after(sentences: Sequence[str], translations: Sequence[str]) -> None:
+    def after(
+        sentences: Sequence[str], hypotheses: Sequence[Hypothesis], translations: Sequence[str]
+    ) -> None:
         for line in explain_poor(translator, find_run(run), sentences, translations):
             note(line)
+        if rule is None or not texts:  # a remark for each line of a file would be too many
+            return
+        for sentence, hypothesis in zip(sentences, hypotheses, strict=True):
+            if remark := rule.remark(sentence, confidence.perplexity_of(hypothesis)):
+                note(remark)
 
     return cli.translate_texts(translator, texts, options.beam, after)
+
+
+def run_and_texts(options: Namespace) -> tuple[str, list[str]]:
+    """The name of a run and the sentences; without a run, a shipped model that knows their words.
+
+    Raises ValueError where no model is named and none knows the words.
+    """
+    from nmtlib.run import Run, is_sentence, named_runs
+
+    run, texts = cli.run_and_texts(options)
+    named = options.model or run in named_runs() or names_a_file(Run(run).settings_file)
+    if named or not is_sentence(run):
+        return run, texts
+    texts = [run, *texts]
+    model = model_that_knows(texts)
+    note(f"the model is {described(model)}; name another one with --model (see: nmtlib models)")
+    return model, texts
+
+
+def model_that_knows(texts: Sequence[str]) -> str:
+    """The shipped model of a real language in whose training text the words are most frequent.
+
+    Raises ValueError where the words are foreign to all models.
+    """
+    from nmtcourse import confidence
+
+    given = [word for text in texts for word in confidence.words(text)]
+    scores = {}
+    for name in OF_REAL_LANGUAGES:
+        rule = confidence.load(name)
+        scores[name] = sum(rule.frequency(word) for word in given) if rule else 0.0
+    best = max(scores, key=scores.__getitem__)
+    if scores[best] <= LEAST_FREQUENCY * len(given):
+        models = ", ".join(described(name) for name in scores)
+        raise ValueError(
+            f"no model is named, and none is the obvious one for {texts[0]!r}; name one with "
+            f"--model: {models}, or another one (see: nmtlib models)"
+        )
+    return best
+
+
+def described(model: str) -> str:
+    """The name of a shipped model with its languages."""
+    from nmtlib.run import find_run
+
+    return f"{model} ({'-'.join(find_run(model).settings().corpus.languages)})"
 
 
 def command_export(options: Namespace) -> None:

@@ -7,7 +7,12 @@ import { pathToFileURL } from "node:url";
 const WEB = pathToFileURL(`${process.argv[2]}/`);
 const { Model, loadModel } = await import(new URL("model.js", WEB));
 const { unpackWeights } = await import(new URL("unpack.js", WEB));
-const { familiarWith } = await import(new URL("familiar.js", WEB));
+const { confidenceOf, perplexityOf } = await import(new URL("confidence.js", WEB));
+const { apart } = await import(new URL("written.js", WEB));
+const { OFF, damage } = await import(new URL("breaks.js", WEB));
+const { offered } = await import(new URL("examples.js", WEB));
+const { visibleChanges } = await import(new URL("facts.js", WEB));
+const { RANGES, START, fitTo, stepTo, switchesOf } = await import(new URL("state.js", WEB));
 const { readingOf } = await import(new URL("text.js", WEB));
 const { beam, greedy } = await import(new URL("search.js", WEB));
 
@@ -69,7 +74,34 @@ const actions = {
     const small = new Model({ ...known, weights: {} }, await unpackWeights({ tensors, high, low }));
     return texts.map((text) => greedy(small, text).text);
   },
-  unlike: ({ familiar, texts }) => texts.map((text) => Boolean(familiarWith(familiar)(text))),
+  newWords: ({ confidence, texts }) => texts.map((text) => confidenceOf(confidence).newWords(text)),
+  apart: ({ tokens }) => apart(tokens),
+  /** Each translation as a reader sees it, its perplexity, and whether the page says that it is doubtful. */
+  translated: ({ texts }) =>
+    texts.map((text) => {
+      const { best } = beam(model, text);
+      const perplexity = perplexityOf(best);
+      const doubted = model.confidence.doubts(perplexity);
+      return { text: model.written(best.text), perplexity, doubted };
+    }),
+  offered: () => offered(model),
+  written: ({ texts }) => texts.map((text) => model.written(text)),
+  /** What the page reports of a sentence without a part. */
+  withoutPart({ source, name }) {
+    fitTo(model.decoding);
+    const off = (changes) => {
+      const switches = switchesOf({ ...START, ...changes }, model.read(source).length);
+      return beam(model, source, { switches }).best.text;
+    };
+    const [before, after] = [off({}), off(OFF[name])];
+    const changes = visibleChanges(model, before, after);
+    return { before, after, changes, words: damage(model, source, name) };
+  },
+  changes: ({ before, after }) => visibleChanges(model, before, after),
+  controls({ decoding }) {
+    fitTo(decoding);
+    return { beam: RANGES.beam, alpha: RANGES.alpha, step: stepTo(START.alpha), start: { ...START } };
+  },
   read: ({ text }) => attempt(() => model.read(text)),
   encode: ({ codec, texts }) => {
     const reading = readingOf(codec);

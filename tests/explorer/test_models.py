@@ -66,9 +66,19 @@ def test_each_switch_bites_in_the_sentence_that_it_offers(file_of, open_page) ->
             page.click(f"#bite-{name}")
             before, now = page.locator("#effect dd").all_inner_texts()
             assert before != now == page.inner_text("#translation"), (model, name)
+            assert page.is_hidden("#hint"), "as trained the model is sure of it"
+            assert "The translation changes" in page.inner_text("#effect")
 
 
-def test_the_page_says_of_which_sentence_it_knows_nothing(file_of, open_page) -> None:
+def test_a_slider_shows_what_the_search_uses(file_of, open_page) -> None:
+    shown = "document.querySelector('label[for=alpha] output').innerText"
+    for alpha, text in (("", "3.0"), ("&alpha=0.33", "0.33")):
+        page = open_page(file_of("cmn-en-zh"), f"view=beam{alpha}")
+        assert page.evaluate(shown) == text and f"α = {text}" in page.inner_text("#finished")
+    assert page.evaluate("Number(alpha.max) > explorer.model.decoding.lengthPenalty")
+
+
+def test_the_page_says_of_which_translation_it_is_not_sure(file_of, open_page) -> None:
     for model, usual, unlike in (
         ("multi30k-de-en", "Ein Mann liest ein Buch.", "Ich liebe dich."),
         ("cmn-en-zh", "I love you.", "I am a Berliner."),
@@ -76,7 +86,7 @@ def test_the_page_says_of_which_sentence_it_knows_nothing(file_of, open_page) ->
         page = open_page(file_of(model), f"sentence={quote(usual)}")
         assert page.is_hidden("#hint")
         page.fill("#input", unlike)
-        page.wait_for_selector("#hint.problem:text('expect nonsense')")
+        page.wait_for_selector("#hint.problem:text('is not sure of this translation')")
 
 
 def test_at_most_twelve_stops_of_tab_stand_before_the_switches(file_of, open_page) -> None:

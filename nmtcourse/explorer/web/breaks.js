@@ -1,6 +1,6 @@
-// For each switch a sentence in which it bites: its translation is another one without the part.
+// For each switch a sentence in which it bites: it reads otherwise without the part.
 
-import { changes } from "./facts.js";
+import { visibleChanges } from "./facts.js";
 import { beam } from "./search.js";
 import { switchesOf, START } from "./state.js";
 
@@ -12,14 +12,14 @@ export const OFF = {
   scale: { scale: false },
 };
 
-/** How many words of a sentence's translation a switch changes. */
+/** How many words of a sentence's translation a switch changes, as a reader sees them. */
 export function damage(model, sentence, name) {
   const [before, after] = [{}, OFF[name]].map((off) => {
     const switches = switchesOf({ ...START, ...off }, model.read(sentence).length);
     const search = { beam: START.beam, lengthPenalty: START.alpha, switches };
-    return beam(model, sentence, search).best.text.split(" ");
+    return beam(model, sentence, search).best.text;
   });
-  return changes(before, after).reduce((sum, { was, is }) => sum + Math.max(was.length, is.length), 0);
+  return visibleChanges(model, before, after).reduce((sum, { was, is }) => sum + Math.max(was.length, is.length), 0);
 }
 
 /** The sentence that was found when the page was built, or the first that a switch changes. */

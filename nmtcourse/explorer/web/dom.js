@@ -94,8 +94,8 @@ export function between(value, least, most) {
 export function slider({ id, min, max, step, value, label, show, change }) {
   const output = element("output", { for: id });
   const input = element("input", { id, type: "range", min, max, step, value });
-  const write = () => {
-    output.textContent = show ? show(Number(input.value)) : input.value;
+  const write = (shown = Number(input.value)) => {
+    output.textContent = show ? show(shown) : shown;
     input.setAttribute("aria-valuetext", output.textContent);
   };
   input.addEventListener("input", () => {
@@ -112,8 +112,8 @@ export function slider({ id, min, max, step, value, label, show, change }) {
   );
   const set = (next, most = max) => {
     input.max = most;
-    input.value = next;
-    write();
+    input.value = next; // the nearest value of its steps, which may be another one
+    write(next);
   };
   return { node, set };
 }

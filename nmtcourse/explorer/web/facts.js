@@ -82,6 +82,12 @@ export function changes(before, after) {
   return found;
 }
 
+/** The changes from one translation to another that a reader sees: other words, not other tokens. */
+export function visibleChanges(model, before, after) {
+  const [was, is] = [before, after].map((text) => text.split(" ").filter(Boolean));
+  return changes(was, is).filter((one) => !model.readsAs(one.was.join(" "), one.is.join(" ")));
+}
+
 function longestCommon(before, after) {
   const length = before.map(() => new Array(after.length + 1).fill(0));
   length.push(new Array(after.length + 1).fill(0));

@@ -3,7 +3,7 @@
 import { ATTENTIONS, cacheBytes, multiplications, shapes } from "./sizes.js";
 import { EOS, PAD } from "./specials.js";
 import { add, attend, layerNorm, linear, relu, sinusoidalTable } from "./tensor.js";
-import { familiarWith } from "./familiar.js";
+import { confidenceOf } from "./confidence.js";
 import { readingOf } from "./text.js";
 import { unpackWeights } from "./unpack.js";
 import { bare, writtenText } from "./written.js";
@@ -34,9 +34,9 @@ export class Model {
     // its language is a bundled one, whose words `lexicon` groups; `breaks` {switch: sentence that it
     // changes, wins and loses: those of beam against greedy search}; `learns`: whether `learn` has data;
     // `credit` says whose the examples are; `links` [{name, href}] are pages of other models.
-    const { weights, source, target, examples, familiar, ...known } = payload;
+    const { weights, source, target, examples, confidence, ...known } = payload;
     Object.assign(this, { breaks: {} }, known);
-    this.unlike = familiarWith(familiar); // what to say of a sentence unlike the training text
+    this.confidence = confidenceOf(confidence);
     this.rounded = weights.rounded; // whether float32 weights were rounded to float16
     this.source = readingOf(source);
     this.target = readingOf(target);
@@ -52,6 +52,16 @@ export class Model {
     if (this.source.kind === "spacy") return example;
     const same = this.source.encode(text).ids.join() === this.source.encode(example.source).ids.join();
     return same ? { ...example, source: text } : example;
+  }
+
+  /** Whether two texts of the target side are the same for a reader: words, not tokens. */
+  readsAs(one, other) {
+    return this.written(one) === this.written(other);
+  }
+
+  /** A text of the target side as one writes it. */
+  written(text, capital = true) {
+    return writtenText(text, this.languages[1], capital);
   }
 
   /** Ids of a source sentence with EOS, as `encode` takes them.  Throws where it is too long. */

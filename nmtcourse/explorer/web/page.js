@@ -3,9 +3,8 @@
 import { element } from "./dom.js";
 import { offered, repeating, unknownOf } from "./examples.js";
 import { findAll } from "./facts.js";
-import { COMPUTED, START, VIEWS, readState, writeState } from "./state.js";
+import { COMPUTED, START, VIEWS, fitTo, readState, writeState } from "./state.js";
 import { languageOf, textOf } from "./words.js";
-import { writtenText } from "./written.js";
 
 export class Page {
   /** `render` shows the page again; it is called after each change. */
@@ -17,8 +16,7 @@ export class Page {
     this.tries = offered(model);
     this.unknown = unknownOf(model);
     this.repeating = repeating(model);
-    const { beam, lengthPenalty } = model.decoding; // as `nmtlib translate` searches
-    Object.assign(START, { beam: Math.min(beam, 8), alpha: Math.min(lengthPenalty, 3) });
+    fitTo(model.decoding);
     this.state = readState(location.hash);
     this.state.sentence = model.source.meant(this.state.sentence) || this.sentence("because");
     this.views = VIEWS.filter((view) => view !== "learn" || model.learns);
@@ -52,7 +50,7 @@ export class Page {
 
   /** A translation as one writes it. */
   joined(text, capital = true) {
-    return writtenText(text, this.model.languages[1], capital);
+    return this.model.written(text, capital);
   }
 
   /** What the corpus has for the sentence, where it rides along. */

@@ -40,7 +40,7 @@ const ALLOWED = {
   lang: ["", "en", "zh"],
   theme: ["", "light", "dark"],
 };
-const RANGES = {
+export const RANGES = {
   layer: [-1, 99],
   head: [-1, 99],
   row: [-1, 999],
@@ -51,6 +51,20 @@ const RANGES = {
   pads: [0, 8],
   tour: [0, 13],
 };
+
+/** Search as `nmtlib translate` does, and let each control reach this setting and beyond it. */
+export function fitTo({ beam, lengthPenalty }) {
+  Object.assign(START, { beam, alpha: lengthPenalty });
+  RANGES.beam = [1, Math.max(8, beam)];
+  RANGES.alpha = [0, Math.max(2, Math.ceil(lengthPenalty) + 1)];
+}
+
+/** The coarsest step of a control from 0 that meets a value: 0.1 for 0.6, 0.01 for 0.65. */
+export function stepTo(value) {
+  const steps = [0.1, 0.01, 0.001];
+  const meets = (step) => Math.abs(value / step - Math.round(value / step)) < 1e-6;
+  return steps.find(meets) ?? "any";
+}
 
 /** The state that an address names; what it leaves out or spells wrongly is as at the start. */
 export function readState(hash) {

@@ -40,7 +40,7 @@ export const STOPS = [
     needs: ({ model }) => model.config.positions === "sinusoidal",
     state: (page) => ({ view: "positions", sentence: page.sentence("clause") }),
     after: () => ({ positions: false }),
-    answer: ({ found }) => ({ right: kindOfChange(found) }),
+    answer: (page) => ({ right: kindOfChange(page) }),
     then: "effect",
   },
   {
@@ -70,7 +70,7 @@ export const STOPS = [
       const [p, q] = [switchesOf(START, length), switchesOf(page.state, length)].map((switches) => {
         return percent(probabilityOf(page, switches));
       });
-      return { right: kindOfChange(page.found), values: { p, q } };
+      return { right: kindOfChange(page), values: { p, q } };
     },
   },
   {
@@ -191,7 +191,7 @@ function bothSearches(page) {
   const { logProb, text, greedy } = page.found.now;
   const other = sumOf(greedy.logProbs);
   const said = { text: page.joined(text), greedy: page.joined(greedy.text) };
-  const gain = text === greedy.text ? 0 : logProb - other;
+  const gain = page.model.readsAs(text, greedy.text) ? 0 : logProb - other;
   return { gain, values: { ...said, a: rounded(logProb), b: rounded(other) } };
 }
 
@@ -201,9 +201,9 @@ function bucket(value, low, high) {
 }
 
 /** 0 the same words, 1 others, 2 none at all. */
-function kindOfChange({ usual, now }) {
+function kindOfChange({ found: { usual, now }, model }) {
   if (!now.text) return 2;
-  return usual.text === now.text ? 0 : 1;
+  return model.readsAs(usual.text, now.text) ? 0 : 1;
 }
 
 function probabilityOf({ model, found }, switches) {

@@ -57,6 +57,7 @@ export const ENGLISH = {
   "share": "Copy link",
   "share.done": "Copied",
   "next": "Next word, position {n}",
+  "boundary": "␣ begins a new word",
   "tokens": "Tokens, {language}",
   "chips.source": "token · id",
   "chips.target": "token · id · probability",
@@ -72,9 +73,9 @@ export const ENGLISH = {
   "took": "{ms}\u00a0ms",
   "empty": "Nothing to translate yet.",
 
-  "unlike": "This model was trained on {n} sentences, and this one is unlike them, so expect nonsense.",
-  "unlike.words": " Not among their words: {words}.",
-  "unlike.try": " Try: {sentence}",
+  "doubt": "The model is not sure of this translation: its perplexity is {value}, above {limit}, so expect mistakes.",
+  "doubt.words": "Not in the {n} sentences that it was trained on: {words}.",
+  "doubt.try": "Try: {sentence}",
 
   "switches": "Switch off a part",
   "bite": "See it break",
@@ -101,6 +102,7 @@ export const ENGLISH = {
   "change": "{was} becomes {is}",
   "effect.changed": "The translation changes: {changes}. The probability of the previous translation goes from {p} to {q}.",
   "effect.same": "The translation does not change. Its probability goes from {p} to {q}.",
+  "effect.tokens": "The translation reads the same, in other tokens. The probability of the previous tokens goes from {p} to {q}.",
   "effect.pads": "{n} PADs are appended, and the padding mask gives them weight 0: nothing changes. This is why a sentence can share a batch with longer ones.",
   "effect.heads": "Off: {names}. The output of these heads is replaced by zeros before the heads are mixed.",
   "effect.causal": "The decoder now puts {share} of its self-attention on later words. Given the whole target, it predicts {right} of {n} next words; with the mask {masked}. It never learnt to use later words. Trained without the mask, it would learn to copy.",

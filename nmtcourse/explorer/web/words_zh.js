@@ -57,6 +57,7 @@ export const CHINESE = {
   "share": "复制链接",
   "share.done": "已复制",
   "next": "下一个词，位置 {n}",
+  "boundary": "␣ 表示新词从这里开始",
   "tokens": "{language}词元",
   "chips.source": "词元 · 编号",
   "chips.target": "词元 · 编号 · 概率",
@@ -72,9 +73,9 @@ export const CHINESE = {
   "took": "{ms}\u00a0毫秒",
   "empty": "还没有要翻译的内容。",
 
-  "unlike": "模型是用 {n} 个句子训练的，这一句跟它们不像，译文多半靠不住。",
-  "unlike.words": "{words} 不在那些句子的词里。",
-  "unlike.try": "试试：{sentence}",
+  "doubt": "模型对这句译文没有把握：困惑度 {value}，高于 {limit}，多半有错。",
+  "doubt.words": "训练用的 {n} 个句子里没有：{words}。",
+  "doubt.try": "试试：{sentence}",
 
   "switches": "关掉一个部件",
   "bite": "看它坏掉",
@@ -101,6 +102,7 @@ export const CHINESE = {
   "change": "{was} → {is}",
   "effect.changed": "译文变了：{changes}。原译文的概率从 {p} 变为 {q}。",
   "effect.same": "译文一字未变，它的概率从 {p} 变为 {q}。",
+  "effect.tokens": "译文读起来一样，只是词元不同。原来那些词元的概率从 {p} 变成 {q}。",
   "effect.pads": "句末补了 {n} 个 PAD，填充掩码让它们的权重为 0，所以什么都没变。正因如此，短句才能和长句放进同一个批次。",
   "effect.heads": "已关闭：{names}。关掉的头的输出，在各头拼接、混合之前被置零。",
   "effect.causal": "解码器现在把 {share} 的自注意力放在后面的词上。给它看完整的答案，让它逐个预测下一个词，{n} 个里它能说对 {right} 个，有掩码时是 {masked} 个：它从没学过怎么用后面的词。如果训练时就没有掩码，它学会的就只是照抄。",

@@ -3,7 +3,7 @@
 const ENTITIES = { amp: "&", lt: "<", gt: ">", quot: '"', apos: "'" };
 const CLOSES = /^(?:[.,;:?!%)\]}]|'(?:s|m|d|re|ve|ll)$|n't$)/i; // no space stands before it
 const OPENS = /[([{]$/; // nor after it
-const NAMES = /^(?:tom|mary|john|jane|japan|japanese|english|french|china|chinese|(?:mon|tues|wednes|thurs|fri|satur|sun)days?)$/;
+const NAMES = /^(?:tom|mary|john|jane|japan|japanese|english|french|china|chinese|boston|(?:mon|tues|wednes|thurs|fri|satur|sun)days?)$/;
 const CJK = /[\u3000-\u303f\u3400-\u9fff\uff00-\uffef]/;
 
 /** The words of a text, each with what stands before it: [gap, word]. */
@@ -32,6 +32,19 @@ function resolved(word) {
 /** A token without the mark that says whether a space stands beside it. */
 export function bare(token) {
   return token === "▁" ? "␣" : token.replace(/^▁|@@$/g, "");
+}
+
+/**
+ * Tokens without their marks, but told apart where two would print alike: "␣" stands before one that
+ * begins a word, "…" after one that goes on in the next token.
+ */
+export function apart(tokens) {
+  const printed = tokens.map(bare);
+  return printed.map((word, i) => {
+    const alike = tokens.some((other, j) => other !== tokens[i] && printed[j] === word);
+    if (alike && tokens[i].startsWith("▁")) return `␣${word}`;
+    return alike && tokens[i].endsWith("@@") ? `${word}…` : word;
+  });
 }
 
 /** Whether a token goes on with the word of the token before it. */

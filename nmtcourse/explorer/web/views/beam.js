@@ -1,6 +1,8 @@
 // The beam as a tree: a column for each step, the best candidate at the top, pruned ones grey.
 
 import { between, drawn, element, marked, onArrows, rounded, slider, textWidth } from "../dom.js";
+import { RANGES, START, stepTo } from "../state.js";
+import { apart } from "../written.js";
 
 const ROW = 42;
 const PILL = 28;
@@ -60,9 +62,10 @@ export function beamView(page) {
   }
 
   function buildSliders() {
-    const shown = { min: 1, max: 8, step: 1, value: page.state.beam, id: "beam" };
-    const penalty = { min: 0, max: 2, step: 0.1, value: page.state.alpha, id: "alpha" };
-    const number = (value) => rounded(value, 1);
+    const [fewest, most] = RANGES.beam;
+    const [least, greatest] = RANGES.alpha;
+    const shown = { min: fewest, max: most, step: 1, value: page.state.beam, id: "beam" };
+    const penalty = { min: least, max: greatest, step: stepTo(START.alpha), value: page.state.alpha, id: "alpha" };
     wide = slider({
       ...shown,
       label: say("beam.width"),
@@ -71,7 +74,7 @@ export function beamView(page) {
     alpha = slider({
       ...penalty,
       label: say("alpha"),
-      show: number,
+      show: alphaText,
       change: (value) => page.set({ alpha: value }),
     });
     sliders.replaceChildren(wide.node, alpha.node);
@@ -93,6 +96,12 @@ export function beamView(page) {
     draw();
   });
   return { node, update };
+}
+
+/** A length penalty with one decimal, or with as many as it has. */
+function alphaText(value) {
+  const decimals = String(Number(value.toFixed(3))).split(".")[1] ?? "";
+  return rounded(value, Math.max(1, decimals.length));
 }
 
 export function stepOf(page) {
@@ -117,7 +126,9 @@ function wayTo(steps, id) {
 function treeOf(page, step) {
   const { beam } = page.found.now;
   const { steps } = beam;
-  const widths = steps.map((step) => Math.max(...step.map((one) => textWidth(one.token, 13))) + 22);
+  const { tokens } = page.model.target;
+  const labels = steps.map((step) => apart(step.map(({ tokenId }) => tokens[tokenId])));
+  const widths = labels.map((words) => Math.max(...words.map((word) => textWidth(word, 13))) + 22);
   const columns = widths.map(
     (_, i) => 54 + GAP * (i + 1) + widths.slice(0, i).reduce((a, b) => a + b, 0),
   );
@@ -131,7 +142,7 @@ function treeOf(page, step) {
         x: columns[at],
         y: TOP + rank * ROW,
         width: widths[at],
-        label: one.token,
+        label: labels[at][rank],
         at,
         rank,
         parent,
@@ -221,7 +232,7 @@ function finishedTable(page, ended) {
     return element(
       "th",
       { scope: "col" },
-      say(`table.${name}`, { alpha: rounded(state.alpha, 1) }),
+      say(`table.${name}`, { alpha: alphaText(state.alpha) }),
     );
   });
   const rows = ended.map((one, i) => {

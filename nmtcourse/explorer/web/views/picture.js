@@ -2,7 +2,7 @@
 
 import { byId, drawn, element, rounded } from "../dom.js";
 import { mapOf } from "../facts.js";
-import { bare } from "../written.js";
+import { apart } from "../written.js";
 import { strand } from "./lines.js";
 
 const LIKELY = 5; // words of the distribution that are shown
@@ -97,8 +97,10 @@ export function pictureView(page, source, target, tell) {
       .sort((a, b) => found.next[row][b] - found.next[row][a])
       .slice(0, LIKELY);
     title.textContent = say("next", { n: row + 1 });
+    const words = apart(likely.map((id) => model.target.tokens[id]));
     bars.replaceChildren(
-      ...likely.map((id) => bar(bare(model.target.tokens[id]), found.next[row][id], id === found.told[row])),
+      ...likely.map((id, i) => bar(words[i], found.next[row][id], id === found.told[row])),
+      words.some((word) => word.startsWith("␣")) ? element("small", {}, say("boundary")) : "",
     );
   }
 

@@ -1,7 +1,8 @@
 // What one types, as words and ids, and what the model makes of it, word by word.
 
 import { arrowsAmong, counted, element, marked, rounded } from "../dom.js";
-import { changes, mapOf } from "../facts.js";
+import { perplexityOf } from "../confidence.js";
+import { mapOf, visibleChanges } from "../facts.js";
 import { SPECIALS } from "../specials.js";
 import { bare, goesOn, written, writtenText } from "../written.js";
 import { lexiconView } from "./lexicon.js";
@@ -137,7 +138,7 @@ export function sentenceView(page) {
     const { found, model } = page;
     const all = count >= found.now.ids.length;
     const said = all ? found.now.text : model.target.decode(found.now.ids.slice(0, count));
-    const isNew = newWords(found);
+    const isNew = newWords(page);
     const words = written(said, model.languages[1]).flatMap(([gap, word], i) => {
       return [gap, element(isNew.has(i) ? "mark" : "span", {}, word)];
     });
@@ -159,22 +160,28 @@ async function copyLink(button, say) {
 
 /** What to do about a sentence that cannot be read, or words that the model does not know. */
 function hintOf(page) {
-  const { found, model, say, problem, state } = page;
+  const { found, model, say, problem } = page;
   if (problem) return say(problem.most ? "error.long" : "error.symbol", problem);
   const { tokens, unknown } = found.source;
   const words = tokens.filter((_, i) => unknown[i]).map(bare);
-  const unlike = model.unlike(state.sentence);
-  if (unlike) return unlikeOf(unlike, page);
-  if (!words.length) return "";
+  if (!words.length) return doubtOf(page);
   const named = words.map((word) => `*${word}*`).join(say("comma"));
   return say("hint", { words: named, V: model.source.tokens.length - SPECIALS });
 }
 
-/** What to say of a sentence unlike the training text, and what to try in its place. */
-function unlikeOf({ sentences, words }, { say, tries }) {
-  const named = words.slice(0, 3).map((word) => `*${word}*`).join(say("comma"));
-  const unheard = named ? say("unlike.words", { words: named }) : "";
-  return say("unlike", { n: counted(sentences) }) + unheard + say("unlike.try", { sentence: tries[0]?.sentence ?? "" });
+/** What to say of a translation that the model doubts, and what to try in its place. */
+function doubtOf({ found, model, say, state, tries }) {
+  const { confidence } = model;
+  const perplexity = perplexityOf(found.usual);
+  if (!confidence.doubts(perplexity)) return "";
+  const named = confidence.newWords(state.sentence).slice(0, 3).map((word) => `*${word}*`);
+  const said = [say("doubt", { value: rounded(perplexity), limit: rounded(confidence.limit) })];
+  if (named.length) {
+    const values = { n: counted(confidence.sentences), words: named.join(say("comma")) };
+    said.push(say("doubt.words", values));
+  }
+  if (tries.length) said.push(say("doubt.try", { sentence: tries[0].sentence }));
+  return said.join(" ");
 }
 
 function tryButton(page, { key, sentence }) {
@@ -225,22 +232,21 @@ function chip(i, token, id, { kind, label }, ...more) {
 }
 
 /** The numbers of the words of the translation that are others than before. */
-function newWords(found) {
-  const [before, after] = [found.usual.text, found.now.text].map((text) =>
-    text.split(" ").filter(Boolean),
-  );
-  return new Set(changes(before, after).flatMap(({ is, at }) => is.map((_, i) => at + i)));
+function newWords({ found, model }) {
+  const seen = visibleChanges(model, found.usual.text, found.now.text);
+  return new Set(seen.flatMap(({ is, at }) => is.map((_, i) => at + i)));
 }
 
 function factsOf(page) {
   const { found, state, say } = page;
   const greedyText = found.now.greedy.text;
-  const parts = [greedyText === found.now.text ? say("greedy.same", { k: state.beam }) : ""];
+  const same = page.model.readsAs(greedyText, found.now.text);
+  const parts = [same ? say("greedy.same", { k: state.beam }) : ""];
   if (!parts[0]) parts[0] = say("greedy.other", { k: state.beam, text: page.joined(greedyText) });
   const reference = page.reference();
   if (reference)
     parts.push(
-      say(reference === found.now.text ? "right" : "wrong", { text: page.joined(reference) }),
+      say(page.model.readsAs(reference, found.now.text) ? "right" : "wrong", { text: page.joined(reference) }),
     );
   parts.push(say("perplexity", { value: rounded(found.perplexity) }));
   parts.push(say("took", { ms: Math.max(1, Math.round(found.now.milliseconds)) }));

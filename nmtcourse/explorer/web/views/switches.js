@@ -1,7 +1,7 @@
 // What one may switch off, and what that did, measured.
 
 import { element, marked, rounded } from "../dom.js";
-import { changes, spoken, leaked, onPads, sharpness, sumOf } from "../facts.js";
+import { visibleChanges, spoken, leaked, onPads, sharpness, sumOf } from "../facts.js";
 import { KINDS, START, switchesOf, turned } from "../state.js";
 import { OFF, breaking } from "../breaks.js";
 import { greedy } from "../search.js";
@@ -155,11 +155,9 @@ function lineOf(page, name) {
 /** Which words changed, and how probable the model now finds what it said as trained. */
 function overall(page) {
   const { found, state, say, model } = page;
-  const [before, after] = [found.usual.text, found.now.text].map((text) =>
-    text.split(" ").filter(Boolean),
-  );
+  const [before, after] = [found.usual.text, found.now.text];
   const quoted = (words) => (words.length ? `*${page.joined(words.join(" "), false)}*` : say("nothing"));
-  const parts = changes(before, after).map(({ was, is }) =>
+  const parts = visibleChanges(model, before, after).map(({ was, is }) =>
     say("change", { was: quoted(was), is: quoted(is) }),
   );
   const probability = (switches) =>
@@ -167,9 +165,8 @@ function overall(page) {
   const length = found.source.ids.length;
   const [p, q] = [probability(switchesOf(START, length)), probability(switchesOf(state, length))];
   const values = { p: percent(p), q: percent(q) };
-  return parts.length
-    ? say("effect.changed", { changes: parts.join(say("comma")), ...values })
-    : say("effect.same", values);
+  if (parts.length) return say("effect.changed", { changes: parts.join(say("comma")), ...values });
+  return say(before === after ? "effect.same" : "effect.tokens", values);
 }
 
 /** A share as per cent, with enough digits to tell small from nothing. */
