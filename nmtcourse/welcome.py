@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 WELCOME = """\
 nmtlib: build a Transformer translator, watch it think, and break it yourself.
 
-  nmtlib translate --model cmn-en-zh "I love you."   a model that comes with nmtlib
-  nmtlib course my-course --lab                      the notebooks, in a folder of your own
-  nmtlib --help                                      all commands"""
+  nmtlib translate "I love you."   with a model that comes with nmtlib
+  nmtlib course my-course --lab    the notebooks, in a folder of your own
+  nmtlib --help                    all commands"""
 GROUPS = {  # what one wants -> the commands, in the order of use, and a line to copy
     "learn": ("course homework explore", "nmtlib homework start 04 --out my"),
-    "translate": ("translate models export", 'nmtlib translate --model cmn-en-zh "I love you."'),
+    "translate": ("translate models export", 'nmtlib translate "I love you."'),
     "train": ("train summary evaluate backtranslate", "nmtlib train toy-de-en --evaluate"),
     "find what is wrong": ("check data doctor", "nmtlib data check my-pairs.tsv"),
 }

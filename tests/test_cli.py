@@ -627,11 +627,44 @@ def test_help_has_each_command_once_in_a_group_and_the_version_is_that_of_the_pr
 
 
 def test_a_command_that_does_not_exist_shows_the_usage(capsys):
-    wrong = ("trian", "data", "data delete", "evaluate", "explore", "backtranslate x")
+    wrong = ("trian", "data", "data delete", "evaluate", "backtranslate x")
     for arguments in (*wrong, "train x --beam"):
         with pytest.raises(SystemExit) as left:
             cli.main(arguments.split())
         assert left.value.code == 2 and capsys.readouterr().err.startswith("usage: nmtlib")
+
+
+@pytest.mark.parametrize(
+    "typed, meant",
+    [("trian toy-de-en", "train"), ("homework chek x", "check"), ("data fecth x", "fetch")],
+)
+def test_a_command_that_is_spelled_wrongly_is_told_the_closest_one(typed, meant, capsys):
+    with pytest.raises(SystemExit):
+        cli.main(typed.split())
+    assert capsys.readouterr().err.endswith(f"(did you mean {meant}?)\n")
+
+
+def test_the_explorer_without_a_run_names_the_models(refused):
+    told = refused("explore")
+    assert "nmtlib explore cmn-en-zh" in told and "toy-de-en" in told
+
+
+def test_a_sentence_alone_is_translated_by_the_shipped_model_that_knows_its_words(call, refused):
+    status, printed, told = call("translate", "I love you.")
+    assert (status, printed) == (0, "我爱你。\n")
+    assert "the model is cmn-en-zh (en-zh); name another one with --model" in told
+    status, printed, told = call("translate", "Ein Mann liest ein Buch.", "Ein Hund spielt.")
+    assert status == 0 and printed.count("\n") == 2 and "multi30k-de-en (de-en)" in told
+    told = refused("translate", "Dobrý den, jak se máte?")
+    assert "--model: cmn-en-zh (en-zh), multi30k-de-en (de-en)" in told
+    assert "nmtlib train" in refused("translate", "nowhere"), "one word is the name of a run"
+
+
+def test_chinese_is_printed_without_spaces_and_other_languages_as_they_are(call):
+    assert call("translate", "toy-en-zh", "is the meat fresh ?")[1] == "肉新鲜吗？\n"
+    assert core.as_written("我 欠 她 10 美元 。", "zh") == "我欠她10美元。"
+    assert core.as_written("IBM PC 机 , the end", "zh") == "IBM PC机, the end"
+    assert core.as_written("the dog sleeps .", "en") == "the dog sleeps ."
 
 
 def test_other_packages_add_commands_and_a_broken_one_is_told(call, monkeypatch):
@@ -687,17 +720,18 @@ def test_scores_are_written_where_asked_also_if_the_run_cannot_hold_them(
 
 def test_lines_of_a_pipe_are_translated_together_and_in_order(call, run, monkeypatch):
     sentences = [german for german, _ in SPLITS["train"]] * 5
-    together, real = [], Translator.translate
+    together, real = [], Translator.search
 
-    def translate(self, given, **options):
+    def search(self, given, **options):
         together.append(len(given))
         return real(self, given, **options)
 
-    monkeypatch.setattr(Translator, "translate", translate)
+    monkeypatch.setattr(Translator, "search", search)
     monkeypatch.setattr(sys, "stdin", typed("\n".join(sentences) + "\n"))
     status, printed, _ = call("translate", run)
     assert status == 0 and together == [len(sentences)]
-    assert printed.splitlines() == real(Translator.load(run), sentences)
+    monkeypatch.undo()
+    assert printed.splitlines() == Translator.load(run).translate(sentences)
 
 
 def test_what_a_stranger_named_does_not_reach_the_terminal_raw(call, run, tmp_path, monkeypatch):
@@ -724,10 +758,8 @@ def test_each_line_of_an_open_pipe_is_answered_at_once(call, run, monkeypatch):
             buffer[: len(line)] = line
             return len(line)
 
-    real = Translator.translate
-    monkeypatch.setattr(
-        Translator, "translate", lambda *a, **k: answered.append(a) or real(*a, **k)
-    )
+    real = Translator.search
+    monkeypatch.setattr(Translator, "search", lambda *a, **k: answered.append(a) or real(*a, **k))
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(Pipe())))
     assert len(call("translate", run)[1].splitlines()) == 2
 
