@@ -11,7 +11,7 @@ import os
 import re
 from argparse import Namespace, _SubParsersAction
 from collections.abc import Iterator
-from importlib.metadata import distribution
+from importlib.metadata import distribution, metadata
 from itertools import product
 from pathlib import Path
 
@@ -90,9 +90,10 @@ def _found(pattern: str) -> Iterator[Path]:
     """The notebooks of a pattern in order.  Raises FileNotFoundError where there are none."""
     found = sorted(NOTEBOOKS.glob(pattern))
     if not found:
+        line = f", as in: pip install git+{published()}" if published() else ""
         raise FileNotFoundError(
             f"this installation has no notebooks ({NOTEBOOKS / pattern}); install nmtlib from its "
-            "repository, as in: pip install git+URL"
+            f"repository{line}"
         )
     yield from found
 
@@ -115,6 +116,15 @@ def relinked(text: str, name: str, names: list[str]) -> str:
         if cell["cell_type"] == "markdown":
             cell["source"] = LINK.sub(link, "".join(cell["source"])).splitlines(keepends=True)
     return json.dumps(book, indent=1, ensure_ascii=False) + "\n"
+
+
+def published() -> str:
+    """The address of the repository that the project names, or '' before it is published."""
+    for line in metadata("nmtlib").get_all("Project-URL") or []:
+        name, _, address = line.partition(", ")
+        if name == "Repository":
+            return address
+    return ""
 
 
 def repository() -> str:

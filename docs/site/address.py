@@ -1,48 +1,107 @@
-"""Write the address of the repository into the pages that leave it open.
+"""The address of the repository: one constant, and what the pages show because of it.
 
-    python docs/site/address.py https://github.com/OWNER/NAME     # README in both languages
+    python docs/site/address.py https://github.com/OWNER/NAME [BRANCH]
 
-The workflow that publishes the site runs it and commits what it changed; the site itself is filled
-by `gather.py` with the same function.
+The constant is `Repository` in the table `project.urls` of pyproject.toml.  It is absent until the
+project is published: the workflow that publishes the site writes it with this command.  Whatever
+works only on the web follows from it: the live explorer, Colab, Binder, `git clone` and
+`pip install`.  README has a block for each, between `<!-- NAME:begin -->` and `<!-- NAME:end -->`;
+the words are in address.toml, for a project with an address and for one without.  The website is
+filled by `gather.py` with the same functions.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import sys
+import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = ("README.md", "README.zh.md")
-OPEN = re.compile(r"(?<=git\+)URL\b|(?<=git clone )URL\b")
-LIVE = re.compile(r'(?<=\]\()figures/explorer\.html(?=\))|(?<=href=")figures/explorer\.html(?=")')
-DOOR = "explorer/cmn-en-zh.html"  # the page of the site that the first link opens
+PROJECT = ROOT / "pyproject.toml"
+PAGES = {"README.md": "en", "README.zh.md": "zh"}
+WORDS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+GITHUB = re.compile(r"https://github\.com/([\w.-]+)/([\w.-]+?)(?:\.git)?/?")
+BLOCK = re.compile(r"(<!-- (\w+):begin -->\n).*?(?=<!-- \2:end -->)", re.DOTALL)
+URLS = re.compile(r"(?m)^\[project\.urls\]\n(?:^[^\[\n].*\n)*\n?")
+EXPLORER = "explorer/cmn-en-zh.html"  # the page of the site that the live explorer is
+
+
+def repository() -> str:
+    """The address of the repository, as the environment or pyproject.toml names it, or ""."""
+    project = tomllib.loads(PROJECT.read_text("utf-8"))["project"]
+    named = os.environ.get("NMTLIB_REPOSITORY") or project.get("urls", {}).get("Repository", "")
+    return named.rstrip("/").removesuffix(".git")
+
+
+def owner_and_name(repository: str) -> str:
+    """The "OWNER/NAME" of a repository on GitHub; "" for another one, which has no pages there."""
+    found = GITHUB.fullmatch(repository)
+    return f"{found[1]}/{found[2]}" if found else ""
 
 
 def pages(repository: str) -> str:
     """Where GitHub Pages shows the site of a repository on GitHub; "" for another one."""
-    found = re.fullmatch(r"https://github\.com/([\w.-]+)/([\w.-]+?)(?:\.git)?/?", repository)
-    return f"https://{found[1].lower()}.github.io/{found[2]}/" if found else ""
+    owner, _, name = owner_and_name(repository).partition("/")
+    return f"https://{owner.lower()}.github.io/{name}/" if owner else ""
 
 
-def filled(text: str, repository: str, door: str = "") -> str:
-    """A page with the address of the repository, and its first link to `door`.
+def colab(repository: str, branch: str, notebook: str) -> str:
+    """The address that opens a notebook in Colab."""
+    place = owner_and_name(repository)
+    return f"https://colab.research.google.com/github/{place}/blob/{branch}/{notebook}"
 
-    By default that is the page on GitHub Pages, where the repository is on GitHub.
-    """
-    door = door or (pages(repository) and pages(repository) + DOOR)
-    text = OPEN.sub(repository.removesuffix("/"), text) if repository else text
-    return LIVE.sub(door, text) if door else text
+
+def binder(repository: str, branch: str, notebook: str) -> str:
+    """The address that opens a notebook in Binder."""
+    place = owner_and_name(repository)
+    return f"https://mybinder.org/v2/gh/{place}/{branch}?urlpath=lab/tree/{notebook}"
+
+
+def filled(text: str, language: str, repository: str, branch: str = "main") -> str:
+    """A page with each block of address.toml as it is with this address, or without any."""
+    words = WORDS[language]
+    facts = {"repository": repository, "film": words["film"].strip()}
+    if owner_and_name(repository):
+        tour = words["tour"]
+        facts["explorer"] = pages(repository) + EXPLORER
+        facts["colab"] = colab(repository, branch, tour)
+        facts["binder"] = binder(repository, branch, tour)
+        kind = "published"
+    else:
+        kind = "unpublished"
+
+    def block(found: re.Match[str]) -> str:
+        if found[2] not in words["blocks"]:
+            return found[0]  # it is another script's, such as the headlines
+        return found[1] + words["blocks"][found[2]][kind].format(**facts)
+
+    return BLOCK.sub(block, text)
+
+
+def with_constant(project: str, repository: str) -> str:
+    """The text of pyproject.toml with this address as the constant."""
+    table = f'[project.urls]\nRepository = "{repository}"\n\n'
+    text = URLS.sub("", project)
+    place = "[project.scripts]\n"  # the table that follows
+    if text.count(place) != 1:
+        raise ValueError(f"pyproject.toml: expected one {place.strip()}, found {text.count(place)}")
+    return text.replace(place, table + place)
 
 
 def main() -> int:
-    """Fill the pages in place; exit status 1 where no address of a GitHub repository is given."""
-    repository = sys.argv[1] if len(sys.argv) == 2 else ""
-    if not repository.startswith("https://github.com/"):
-        print(f"expected https://github.com/OWNER/NAME, not {repository!r}", file=sys.stderr)
+    """Write the constant and the pages; exit status 1 without the address of a repository."""
+    given = sys.argv[1] if len(sys.argv) in (2, 3) else ""
+    branch = sys.argv[2] if len(sys.argv) == 3 else "main"
+    if not owner_and_name(given):
+        print(f"expected https://github.com/OWNER/NAME, not {given!r}", file=sys.stderr)
         return 1
-    for page in (ROOT / name for name in PAGES):
-        page.write_text(filled(page.read_text("utf-8"), repository), "utf-8")
+    address = f"https://github.com/{owner_and_name(given)}"
+    PROJECT.write_text(with_constant(PROJECT.read_text("utf-8"), address), "utf-8")
+    for name, language in PAGES.items():
+        page = ROOT / name
+        page.write_text(filled(page.read_text("utf-8"), language, address, branch), "utf-8")
     return 0
 
 

@@ -14,7 +14,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 
 import address
@@ -24,13 +23,6 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 # the models whose explorer is a page of the site
 EXPLORED = ("toy-de-en", "toy-en-zh", "multi30k-de-en", "cmn-en-zh")
-
-
-def repository() -> str:
-    """The address of the repository, as the environment or pyproject.toml names it, or nothing."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    named = os.environ.get("NMTLIB_REPOSITORY") or project.get("urls", {}).get("Repository", "")
-    return named.rstrip("/").removesuffix(".git")
 
 
 def explore(html: Path) -> None:
@@ -74,7 +66,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     add = parser.add_argument
     add("--out", type=Path, default=ROOT / "build" / "site", metavar="FOLDER")
-    add("--repository", default=repository(), metavar="URL")
+    add("--repository", default=address.repository(), metavar="URL")
     add("--branch", default=os.environ.get("NMTLIB_BRANCH", "main"))
     options = parser.parse_args()
     status = build(options.out.resolve(), options.repository, options.branch)

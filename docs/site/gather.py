@@ -70,7 +70,7 @@ def gather(source: Path, repository: str, branch: str) -> None:
     for name in ("index.md", "README.md"):
         text = (source / name).read_text("utf-8")
         text = re.sub(r'(href="notebooks/[^"]+)\.ipynb"', r'\1.html"', text)  # of the tiles
-        write(source / name, address.filled(text, repository, address.DOOR))
+        write(source / name, address.filled(text, "en", repository, branch))
     write(source / "glossary.md", glossary.page())
     for name, text in api.pages().items():
         write(source / "api" / name, text)
@@ -159,14 +159,13 @@ def launch(name: str, repository: str, branch: str) -> str:
         links["English"] = f"../{'deeper/' * deeper}{stem}.html"
     elif (PRINTED / f"{stem}.pdf").is_file():
         links["PDF"] = f"{up}print/{stem}.pdf"
-    if "github.com/" in repository:
-        place = repository.partition("github.com/")[2]
-        colab = f"https://colab.research.google.com/github/{place}/blob/{branch}/{name}"
-        binder = f"https://mybinder.org/v2/gh/{place}/{branch}?urlpath=lab/tree/{name}"
+    if address.owner_and_name(repository):
+        colab = address.colab(repository, branch, name)
+        binder = address.binder(repository, branch, name)
         edit = f"{repository}/edit/{branch}/{name}"
         links = {open_it: colab, "Binder": binder, **links, change: edit}
         note = f"<span>{first} <code>%pip install -q git+{repository}</code></span>"
-    joined = "".join(f'<a href="{address}">{text}</a>' for text, address in links.items())
+    joined = "".join(f'<a href="{href}">{text}</a>' for text, href in links.items())
     return f'<p class="launch">{joined}{note}</p>'
 
 
@@ -192,7 +191,7 @@ def notebook(text: str, link: Callable[[str], str], line: str, up: str = "../") 
             cell["metadata"]["mystnb"] = {"image": {"alt": spoken}}
     title, _, rest = book["cells"][0]["source"].partition("\n")
     book["cells"][0]["source"] = f"{title}\n\n{line}\n{rest}"
-    framed = f"/{address.DOOR}"  # the same page, where the site has it
+    framed = f"/{address.EXPLORER}"  # the same page, where the site has it
     return json.dumps(book).replace("/figures/explorer.html", framed)
 
 

@@ -1,0 +1,77 @@
+"""One constant holds the address of the repository; what works only on the web follows from it."""
+
+import re
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.append(str(ROOT / "docs" / "site"))
+
+import address  # noqa: E402
+
+FORK = "https://github.com/Some/their-fork"
+WEB = re.compile(r"colab\.research|mybinder\.org|github\.io|git\+http|git clone")
+PAGES = {ROOT / name: language for name, language in address.PAGES.items()}
+PROJECT = (ROOT / "pyproject.toml").read_text("utf-8")
+
+
+def test_the_pages_are_those_of_the_constant():
+    known = tomllib.loads(PROJECT)["project"].get("urls", {}).get("Repository", "")
+    for page, language in PAGES.items():
+        text = page.read_text("utf-8")
+        assert address.filled(text, language, known) == text, "run docs/site/address.py"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_without_an_address_no_link_promises_what_only_the_web_has(page):
+    text = address.filled(page.read_text("utf-8"), PAGES[page], "")
+    assert not WEB.search(text) and "explorer.html)" not in text
+    assert not re.search(r"\bURL\b", text), "no placeholder"
+    assert "make lab" in text
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_with_an_address_a_page_has_the_explorer_colab_and_binder(page):
+    language = PAGES[page]
+    text = address.filled(page.read_text("utf-8"), language, FORK, "trunk")
+    tour = address.WORDS[language]["tour"]
+    explorer = "https://some.github.io/their-fork/explorer/cmn-en-zh.html"
+    colab = f"https://colab.research.google.com/github/Some/their-fork/blob/trunk/{tour}"
+    binder = f"https://mybinder.org/v2/gh/Some/their-fork/trunk?urlpath=lab/tree/{tour}"
+    screen = text.partition("\n## ")[0]
+    assert all(f"]({link})**" in screen for link in (explorer, colab, binder))
+    assert f'<a href="{explorer}"><picture>' in screen, "the film is a door too"
+    assert f"git clone {FORK} nmtlib" in text and f"git+{FORK}" in text
+    assert (ROOT / tour).is_file(), "what Colab opens is there"
+    assert address.filled(text, language, "") == page.read_text("utf-8"), "and back again"
+
+
+def test_the_command_writes_the_constant_and_the_pages(tmp_path, monkeypatch):
+    monkeypatch.setattr(address, "ROOT", tmp_path)
+    monkeypatch.setattr(address, "PROJECT", tmp_path / "pyproject.toml")
+    monkeypatch.delenv("NMTLIB_REPOSITORY", raising=False)
+    (tmp_path / "pyproject.toml").write_text(PROJECT, "utf-8")
+    for page in PAGES:
+        (tmp_path / page.name).write_text(page.read_text("utf-8"), "utf-8")
+    for given in (f"{FORK}.git", "https://github.com/other/name/"):  # a fork of a fork
+        monkeypatch.setattr(sys, "argv", ["address.py", given, "main"])
+        assert address.main() == 0
+        expected = given.removesuffix("/").removesuffix(".git")
+        assert address.repository() == expected
+        assert f"git clone {expected} nmtlib" in (tmp_path / "README.md").read_text("utf-8")
+    written = tomllib.loads((tmp_path / "pyproject.toml").read_text("utf-8"))
+    assert written["project"]["urls"] == {"Repository": "https://github.com/other/name"}
+    assert written["project"]["name"] == "nmtlib" and written["tool"]
+    before = (tmp_path / "README.md").read_text("utf-8")
+    for wrong in ([], ["URL"], ["https://example.org/a/b"]):
+        monkeypatch.setattr(sys, "argv", ["address.py", *wrong])
+        assert address.main() == 1
+    assert (tmp_path / "README.md").read_text("utf-8") == before
+
+
+def test_other_sites_than_github_have_no_colab():
+    for other in ("", "https://example.org/a/b", "git@github.com:a/b"):
+        assert address.owner_and_name(other) == address.pages(other) == ""
