@@ -21,6 +21,7 @@ import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from statistics import median
+from string import Formatter
 from typing import Any
 
 from nmtcourse import main as cli
@@ -65,49 +66,150 @@ def on_machine(result: dict[str, Any]) -> str:
 # README
 
 
-def headlines(words: Mapping[str, Any]) -> str:
-    """The main result of three other pages, a line each, in one language."""
-    training, decoding, bugs = read("train.json"), read("decode.json"), read("mutation.json")
+def opening(folder: str, words: Mapping[str, Any]) -> str:
+    """What this is, for whom, and how many hours it takes."""
+    minutes = [stated_minutes(path, words["notebooks"]["minutes"]) for path in numbered(folder)]
+    graded = [task for each in assignments().values() for task in each.tasks.values()]
+    return words["opening"].format(
+        notebooks=len(minutes),
+        reading=round(sum(minutes) / 60),
+        homework=round(sum(task.minutes for task in graded) / 60),
+    )
+
+
+def proof(words: Mapping[str, Any]) -> str:
+    """The two commands that prove an installation, with what they took where they were recorded.
+
+    Raises ValueError where the record of `make train` is not as that command prints it.
+    """
+    output = (RESULTS / "make-train.txt").read_text("utf-8")
+    seconds = re.findall(r"(\d+) s$|beam \d+, ([\d.]+) s ", output, re.MULTILINE)
+    epochs = [int(epoch) for epoch, _ in seconds if epoch]
+    scoring = [float(score) for _, score in seconds if score]
+    bleu = re.findall(r"BLEU ([\d.]+) \(", output)
+    threads = re.search(r"(\d+) threads", output)
+    if len(bleu) != 2 or not epochs or threads is None:
+        raise ValueError("make-train.txt is not the output of `make train`; record it again")
+    lines = words["proof"]["train"].format(
+        minutes=round((epochs[-1] + sum(scoring)) / 60),
+        cores=threads[1],
+        test=bleu[0],
+        challenge=bleu[1],
+    )
+    tests = RESULTS / "make-test.json"  # not there: nobody has recorded it
+    if tests.is_file():
+        lines += words["proof"]["tests"].format(**json.loads(tests.read_text("utf-8")))
+    else:
+        lines += words["proof"]["unmeasured"]
+    return f"```bash\n{lines}\n```"
+
+
+# The records of a headline: each value is a number that a reader may want to know, and the template
+# has to show all of them, the bad half too.
+
+
+def record_of_homework() -> dict[str, Any]:
+    """How the graders judged answers whose authors had not seen them, in the newest round."""
     rounds = read("homework-rounds.json")["rounds"]
-    unseen = rounds[max(name for name in rounds if name.isdigit())]["summary"]
-    foreign = read("strangers-round5.json")["summary"]["adapter"]
-    beam, sentences = decoding["beam 5"], decoding["sentences"]
-    ratios = [training["ratios"][f"nn.Transformer {kind}"] for kind in ("float32", "bfloat16")]
-    facts = {
-        "same_hf": round(beam["transformers float32"]["same_as_nmtlib"] * sentences),
-        "same_ct2": round(beam["CTranslate2 float32"]["same_as_nmtlib"] * sentences),
-        "sentences": sentences,
-        "slow": ratios[0],
-        "fast": ratios[1],
-        "machine": training["machine"]["processor"],
+    newest = max((name for name in rounds if name.isdigit()), key=int)
+    record = dict(rounds[newest]["summary"])
+    if record["unstated"] == 0:  # no answer left open what it was
+        del record["unstated"], record["unstated_accepted"]
+    record["accepted"] = record.pop("right") - record["right_refused"]
+    record["right"] = record["accepted"] + record["right_refused"]
+    record["caught"] = record["wrong"] - record["wrong_accepted"]
+    return record
+
+
+def record_of_checks() -> dict[str, Any]:
+    """Planted bugs that the checks find, and what they did to models of other authors."""
+    bugs, strangers = read("mutation.json"), read("strangers-round5.json")["summary"]["adapter"]
+    lines = strangers.pop("adapter_lines")
+    return {
+        **strangers,
+        "shortest_adapter": lines[0],
+        "longest_adapter": lines[-1],
         "caught": bugs["caught"],
         "planted": bugs["planted"],
-        "foreign": foreign,
-        "accepted": unseen["right"] - unseen["right_refused"],
-        "right": unseen["right"],
-        "refused": unseen["wrong"] - unseen["wrong_accepted"],
-        "wrong": unseen["wrong"],
     }
-    return "\n".join(f"- {line.format(**facts)}" for line in words["headlines"])
+
+
+def record_of_speed() -> dict[str, Any]:
+    """Translations and speed next to other programs in float32, and training next to torch."""
+    training, decoding = read("train.json"), read("decode.json")
+    beam, sentences = decoding["beam 5"], decoding["sentences"]
+    record = {"sentences": sentences, "machine": training["machine"]["processor"]}
+    for short, program in (("hf", "transformers float32"), ("ct2", "CTranslate2 float32")):
+        record[f"same_{short}"] = round(beam[program]["same_as_nmtlib"] * sentences)
+        record[f"speed_{short}"] = beam[program]["nmtlib_speed_over_this"]
+    for kind in ("float32", "bfloat16"):
+        record[f"training_{kind}"] = training["ratios"][f"nn.Transformer {kind}"]
+    return record
+
+
+RECORDS_OF_HEADLINES = {
+    "homework": record_of_homework,
+    "checks": record_of_checks,
+    "speed": record_of_speed,
+}
+
+
+def headlines(words: Mapping[str, Any]) -> str:
+    """The main result of three other pages, a line each, in one language."""
+    lines = [
+        whole_record(words["headlines"][name], record())
+        for name, record in RECORDS_OF_HEADLINES.items()
+    ]
+    return "\n".join(f"- {line}" for line in lines)
+
+
+def whole_record(template: str, record: Mapping[str, Any]) -> str:
+    """A headline that shows every number of its record.
+
+    Raises ValueError for a template that leaves some out: a record is shown whole or not at all.
+    """
+    shown = {
+        re.split(r"[.\[]", field)[0] for _, field, _, _ in Formatter().parse(template) if field
+    }
+    if hidden := sorted(record.keys() - shown):
+        raise ValueError(
+            f"a headline leaves out {', '.join(hidden)} of its record; show them all: {template}"
+        )
+    return template.format(**record)
 
 
 def notebooks(folder: str, words: Mapping[str, Any]) -> str:
     """What each notebook teaches, about which modules, and how long it takes to read and to run."""
     seconds = json.loads((ROOT / "tools" / "timings.json").read_text("utf-8"))
     rows, up = [], "../" * (folder.count("/") + 1)
-    for path in sorted((ROOT / folder).glob("[0-9][0-9]_*.ipynb")):
-        opening = "".join(json.loads(path.read_text("utf-8"))["cells"][0]["source"])
+    for path in numbered(folder):
+        opening = opening_of(path)
         number, (reading, running) = path.stem[:2], words["units"]
         rows.append(
             [
                 f"[{re.search(r'# (.+)', opening)[1]}]({up}{folder}/{path.name})",
                 words["learned"][number],
                 ENGLISH["modules"][number],
-                f"{re.search(words['minutes'], opening)[1]} {reading}",
+                f"{stated_minutes(path, words['minutes'])} {reading}",
                 f"{seconds[path.stem]} {running}",
             ]
         )
     return table(words["columns"], rows)
+
+
+def numbered(folder: str) -> list[Path]:
+    """The notebooks of the course in a folder, in order."""
+    return sorted((ROOT / folder).glob("[0-9][0-9]_*.ipynb"))
+
+
+def opening_of(path: Path) -> str:
+    """The text of a notebook's first cell."""
+    return "".join(json.loads(path.read_text("utf-8"))["cells"][0]["source"])
+
+
+def stated_minutes(path: Path, pattern: str) -> int:
+    """The minutes of reading that a notebook's opening states."""
+    return int(re.search(pattern, opening_of(path))[1])
 
 
 def tree(words: Mapping[str, str]) -> str:
@@ -396,8 +498,16 @@ def marks() -> str:
 
 NEWCOMER = {name: lambda name=name: newcomer(name) for name in ENGLISH["newcomer"]}
 PAGES = {  # the blocks of each page, and what makes them
-    "README.md": {"headlines": lambda: headlines(ENGLISH)},
-    "README.zh.md": {"headlines": lambda: headlines(CHINESE)},
+    "README.md": {
+        "opening": lambda: opening("notebooks", ENGLISH),
+        "proof": lambda: proof(ENGLISH),
+        "headlines": lambda: headlines(ENGLISH),
+    },
+    "README.zh.md": {
+        "opening": lambda: opening("notebooks/zh", CHINESE),
+        "proof": lambda: proof(CHINESE),
+        "headlines": lambda: headlines(CHINESE),
+    },
     "docs/course.md": {
         "notebooks": lambda: notebooks("notebooks", ENGLISH["notebooks"]),
         "graded": lambda: printed("homework-check-en.txt"),
@@ -425,7 +535,10 @@ PAGES = {  # the blocks of each page, and what makes them
         "doctor-alarms": lambda: block("doctor-alarms", CHINESE),
         **NEWCOMER,
     },
-    "docs/explorer.md": {"pages": lambda: block("explorer")},
+    "docs/explorer.md": {
+        "confidence": lambda: block("confidence"),
+        "pages": lambda: block("explorer"),
+    },
     "docs/speed.md": {"speed": speed, "decode": decode, "gpu": lambda: block("gpu")},
     "docs/checks.md": {"check": lambda: printed("check-student-model.txt"), "mutation": mutation},
     "docs/instructors.md": {"syllabus": syllabus, "tasks": tasks, "marks": marks},

@@ -3,7 +3,8 @@
 python docs/site/film.py        # needs the extras, Chromium and figures/explorer.html
 
 A sentence is translated word by word, then the padding mask goes off and the translation breaks.
-The film plays once and ends; in dark and in light, and a still for readers who want no motion.
+The film plays once and ends; in English and Chinese, in dark and in light, and a still for readers
+who want no motion.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import base64
 import io
 import re
 import sys
+from itertools import product
 from pathlib import Path
 from shutil import which
 from typing import Any
@@ -21,7 +23,7 @@ from playwright.sync_api import Page, sync_playwright
 
 ROOT = Path(__file__).parents[2]
 sys.path.append(str(ROOT / "tools"))
-from tiles import cell_figure  # noqa: E402
+from tiles import DARK, LIGHT, cell_figure, darkened  # noqa: E402
 
 FIGURES, PAGE = ROOT / "figures", ROOT / "figures" / "explorer.html"
 SENTENCE = "I don't know if I have the time."
@@ -34,8 +36,30 @@ SIGN = """(text) => {
     "background:#b87a00;color:#fff;font-weight:600;font-size:17px";
   document.body.append(sign);
 }"""
-CARD = """<body style="margin:0;background:#fff;width:528px;height:300px;overflow:hidden;
-display:grid;place-items:center;border-radius:12px"><div style="{style}">{inside}</div></body>"""
+CARD = """<body style="margin:0;background:{page};width:528px;height:300px;overflow:hidden">
+<div style="box-sizing:border-box;width:528px;height:300px;background:{surface};color:{ink};
+border:2px solid {line};border-radius:12px;padding:12px 18px;
+font:600 26px/1.2 'DejaVu Sans','Noto Sans CJK SC',sans-serif">{title}
+<div style="height:232px;margin-top:6px;display:grid;place-items:center;overflow:hidden">
+<div style="{style}">{inside}</div></div></div></body>"""
+PICTURE = "<img src='data:image/png;base64,{}' style='max-width:480px;max-height:228px'>"
+MONO = "font:500 21px/1.7 'DejaVu Sans Mono','Noto Sans Mono CJK SC',monospace;white-space:pre"
+LOOKS = {  # the colours of a card on a light and on a dark page
+    "light": {"page": "#fff", "surface": "#fff", "ink": "#1f2328", "line": "#d1d9e0"},
+    "dark": {
+        "page": "#0d1117",
+        "surface": "rgb({}, {}, {})".format(*DARK),
+        "ink": "rgb({}, {}, {})".format(*LIGHT),
+        "line": "#3d444d",
+    },
+}
+WRONG = {"light": "#b3402e", "dark": "#ff9580"}  # the number that is not the expected one
+TITLES = {
+    "en": {"see": "See it", "build": "Build it", "break": "Break it"},
+    "zh": {"see": "看", "build": "造", "break": "拆"},
+}
+SIGNS = {"en": "Padding mask off", "zh": "填充掩码已关"}
+MEASURED = {"en": "measured  ", "zh": "测得："}
 
 
 def shot(page: Page) -> Image.Image:
@@ -43,7 +67,7 @@ def shot(page: Page) -> Image.Image:
     return Image.open(io.BytesIO(page.screenshot())).convert("RGB")
 
 
-def film(page: Page, name: str) -> None:
+def film(page: Page, name: str, language: str) -> None:
     """Write NAME.webp, and its last whole translation as the still that stands for it."""
     for part in ("#tries", ".side .line button", "#facts", ".picture-head"):
         page.add_style_tag(content=f"{part} {{ display: none !important; }}")
@@ -57,7 +81,7 @@ def film(page: Page, name: str) -> None:
         times.append(WORD)
     times[-1] = HOLD
     page.evaluate("document.getElementById('switch-padding').click()")
-    page.evaluate(SIGN, "Padding mask off")
+    page.evaluate(SIGN, SIGNS[language])
     frames.append(shot(page))
     times.append(HOLD)
     how: dict[str, Any] = {"quality": 60, "method": 6}
@@ -76,27 +100,47 @@ def picture(browser: Any) -> None:
     page.close()
 
 
-def card(browser: Any, name: str, inside: str, style: str = "") -> None:
+def card(browser: Any, name: str, inside: str, language: str, theme: str, style: str = "") -> None:
     """A picture of 264 by 150 from some HTML, twice as large."""
     page = browser.new_page(viewport={"width": 528, "height": 300})
-    page.set_content(CARD.format(inside=inside, style=style))
-    shot(page).quantize(128).save(FIGURES / f"card-{name}.png", optimize=True)
+    title = TITLES[language][name]
+    page.set_content(CARD.format(title=title, inside=inside, style=style, **LOOKS[theme]))
+    end = ending(language, theme)
+    shot(page).quantize(128).save(FIGURES / f"card-{name}{end}.png", optimize=True)
     page.close()
 
 
-def cards(browser: Any, seen: bytes) -> None:
+def ending(language: str, theme: str) -> str:
+    """How the name of a picture for a language and a theme ends."""
+    chinese = "-zh" if language == "zh" else ""
+    dark = "-dark" if theme == "dark" else ""
+    return chinese + dark
+
+
+def cards(browser: Any, seen: bytes, language: str, theme: str) -> None:
     """See it, build it, break it."""
-    picture = "<img src='data:image/{};base64,{}' style='max-width:520px;max-height:294px'>"
-    card(browser, "see", picture.format("png", encoded(seen)))
-    text = (ROOT / "benchmarks/results/homework-check-en.txt").read_text("utf-8")
-    style = "font:21px/1.6 'DejaVu Sans Mono',monospace;white-space:pre"
-    words = "  expected", "  likely"
-    lines = [line for line in text.splitlines() if line.startswith(words)]
-    said = re.search(r"your result at \[0, 0\] is (\S+)", text)[1]
-    head = f"{text.partition(':')[0]}\nmeasured  <b style='color:#b3402e'>{said}</b>\n"
-    card(browser, "build", head + "\n".join(line.strip() for line in lines), style)
-    curves = encoded(cell_figure("06_masking", "puzzle-curves"))
-    card(browser, "break", picture.format("png", curves))
+    card(browser, "see", PICTURE.format(encoded(seen)), language, theme)
+    answer = graded_answer(language, theme)
+    card(browser, "build", answer, language, theme, MONO)
+    curves = cell_figure("06_masking", "puzzle-curves", language)
+    if theme == "dark":
+        drawn = io.BytesIO()
+        darkened(Image.open(io.BytesIO(curves))).save(drawn, "png")
+        curves = drawn.getvalue()
+    card(browser, "break", PICTURE.format(encoded(curves)), language, theme)
+
+
+def graded_answer(language: str, theme: str) -> str:
+    """What the grader prints about an attention without the scale, in four lines."""
+    text = (ROOT / f"benchmarks/results/homework-check-{language}.txt").read_text("utf-8")
+    title = re.split("[:：]", text)[0]
+    found = re.search(r"\[0, 0\]\D*?(-?\d+\.\d+)", text)[1]
+    first = f"{MEASURED[language]}<b style='color:{WRONG[theme]}'>{found}</b>"
+    lines = [line.strip() for line in text.splitlines() if line.startswith("  ")]
+    # The labels are property, measured, expected, likely, read; the value of `measured` may go on
+    # in a second line, so expected and likely are counted from the end.
+    expected, likely = lines[-3], lines[-2]
+    return "\n".join([title, "", first, expected, likely])
 
 
 def encoded(data: bytes) -> str:
@@ -110,15 +154,14 @@ def main() -> None:
         path, flags = which("chromium"), ["--no-sandbox"]
         browser = playwright.chromium.launch(executable_path=path, args=flags)
         picture(browser)
-        for theme, name in (("light", "film"), ("dark", "film-dark")):
+        for language, theme in product(TITLES, LOOKS):
             page = browser.new_page(viewport=SIZE, device_scale_factor=SCALE, color_scheme=theme)
-            page.goto(f"{PAGE.as_uri()}#embed=1&lang=en&sentence={SENTENCE}")
+            page.goto(f"{PAGE.as_uri()}#embed=1&lang={language}&sentence={SENTENCE}")
             page.wait_for_selector("html[data-ready]")
-            if theme == "light":
-                seen = page.locator("#picture").screenshot()
-            film(page, name)
+            seen = page.locator("#picture").screenshot()
+            film(page, f"film{ending(language, theme)}", language)
             page.close()
-        cards(browser, seen)
+            cards(browser, seen, language, theme)
 
 
 if __name__ == "__main__":
