@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from argparse import Namespace, _SubParsersAction
 from collections.abc import Callable
 from pathlib import Path
@@ -72,6 +73,7 @@ def add_homework(commands: _SubParsersAction) -> None:
     option(
         "--gradescope", type=RESULTS, metavar="FILE", help="write results.json, points confirmed"
     )
+    option("--lang", choices=["en", "zh"], help="of what is printed (default: that of the page)")
     option = add("hint", "print a hint for a task")
     option("task", help="such as 04.2")
     option("number", type=int, nargs="?", default=1, help="1 or 2")
@@ -132,10 +134,13 @@ def do_start(options: Namespace) -> None:
 
 def do_check(options: Namespace) -> int:
     """Run and judge a notebook; 1 if points are missing."""
+    from nmtcourse.homework.chinese import LANGUAGE
     from nmtcourse.homework.gradebook import gradescope
     from nmtcourse.homework.marking import mark
     from nmtcourse.homework.student import keep, shown
 
+    if options.lang:
+        os.environ[LANGUAGE] = options.lang  # the process that judges follows it too
     given = {"tasks": options.tasks, "confirmed": bool(options.gradescope)}
     marked = mark(options.notebook, **given)
     if options.gradescope:

@@ -94,6 +94,17 @@ def test_the_commands_of_a_student_have_the_language_of_the_page_or_the_one_chos
     assert not re.search(r"\b(a|in|of|the|is|right)\b", told)
 
 
+def test_a_check_speaks_the_language_that_is_asked_for(here, capsys, monkeypatch):
+    monkeypatch.setenv("NMTLIB_LANG", "")  # put back afterwards: --lang sets it
+    assert homework("start", "04") == 0
+    capsys.readouterr()
+    for language, shown in (("zh", "04.1 "), ("en", "04.1 ")):
+        status = homework("check", "homework/04_attention.ipynb", "04.1", "--lang", language)
+        told = capsys.readouterr().out
+        assert status == 1 and shown in told
+        assert bool(re.search("[\u4e00-\u9fff]", told)) == (language == "zh"), told
+
+
 @pytest.mark.parametrize("folder", [".", "nowhere"])
 def test_a_folder_without_the_homework_is_named(folder, here, capsys):
     assert homework("hint", "04.2", "--folder", folder) == 1
