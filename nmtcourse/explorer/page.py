@@ -64,7 +64,8 @@ def explore(
 
 def require_small(run: Run, megabytes: float) -> None:
     """Raise ValueError where the weights alone would not fit, before they are packed."""
-    tensors = read_weights(run, run.settings().model)
+    sizes = [len(codec.vocab) for codec in run.codecs()]  # settings may leave them open
+    tensors = read_weights(run, run.settings().with_vocabularies(*sizes).model)
     weights = sum(t.numel() for name, t in tensors.items() if name.startswith("model."))
     if weights * 2 > megabytes * 1e6:
         codecs = sum(run.codec_file(side).stat().st_size for side in ("source", "target"))

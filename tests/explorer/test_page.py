@@ -17,7 +17,7 @@ from nmtlib.data.corpora import load_corpus
 from nmtlib.data.tokenizers import WhitespaceTokenizer
 from nmtlib.files import is_stamped
 from nmtlib.inference.translator import Translator
-from nmtlib.run import Run
+from nmtlib.run import SHIPPED, Run
 from nmtlib.specials import SPECIALS
 
 
@@ -51,6 +51,12 @@ def test_a_page_holds_the_run_and_needs_nothing_else(small_run, tmp_path):
         r"""(?:src|href)\s*=\s*["'](?!#|data:)[^"'$]*["']|\bfetch\(|@import|url\(""", text
     )
     assert outside == [], "a page asks nobody for anything"
+
+
+def test_every_shipped_model_has_a_page(tmp_path):
+    for run in SHIPPED.iterdir():
+        page = explore(run.name, tmp_path / f"{run.name}.html")
+        assert payload_of(page)["name"] == run.name
 
 
 def test_the_command_writes_a_page_and_replaces_only_its_own(small_run, tmp_path, capsys, refused):
