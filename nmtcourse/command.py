@@ -41,7 +41,8 @@ def command_course(options: Namespace) -> None:
 
     language = options.lang or language_of()
     written, kept = write_course(options.out, language)
-    print(f"{len(written)} notebooks of the course and its homework are new in {options.out}")
+    new = f"{len(written)} notebooks of the course and its homework are new in {options.out}"
+    print(new, flush=True)  # before what JupyterLab logs
     if kept:
         print(f"kept, because they were there already: {', '.join(kept)}")
         print("for a fresh copy of one, move it away and run this command again")

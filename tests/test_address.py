@@ -11,6 +11,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.append(str(ROOT / "docs" / "site"))
 
 import address  # noqa: E402
+import gather  # noqa: E402
 
 FORK = "https://github.com/Some/their-fork"
 WEB = re.compile(r"colab\.research|mybinder\.org|github\.io|git\+http|git clone")
@@ -75,3 +76,14 @@ def test_the_command_writes_the_constant_and_the_pages(tmp_path, monkeypatch):
 def test_other_sites_than_github_have_no_colab():
     for other in ("", "https://example.org/a/b", "git@github.com:a/b"):
         assert address.owner_and_name(other) == address.pages(other) == ""
+
+
+def test_each_page_of_a_notebook_opens_in_colab_and_binder_once_there_is_an_address():
+    for folder in ("notebooks", "notebooks/zh"):
+        name = f"{folder}/04_scaled_dot_product_attention.ipynb"
+        there = gather.launch(name, FORK, "trunk")
+        assert address.colab(FORK, "trunk", name) in there
+        assert address.binder(FORK, "trunk", name) in there
+        assert f"%pip install -q git+{FORK}" in there
+        assert not WEB.search(gather.launch(name, "", "trunk"))
+    assert (ROOT / "environment.yml").is_file(), "from which Binder builds"

@@ -34,7 +34,9 @@ class Page(HTMLParser):
         elif tag == "link" and named.get("rel") in ("stylesheet", "icon"):
             self.loads.add(named["href"])
         elif tag == "iframe":
-            (self.later if named.get("loading") == "lazy" else self.loads).add(named["src"])
+            # one without `src` gets it at a click
+            lazy = named.get("loading") == "lazy" or "src" not in named
+            (self.later if lazy else self.loads).add(named.get("src") or named["data-src"])
         elif tag in ("img", "script") and named.get("src"):
             self.loads.add(named["src"])
 
