@@ -216,6 +216,12 @@ def test_what_a_page_says_can_be_done():
         assert {link: problem for link, problem in problems.items() if problem} == {}
 
 
+def test_settings_that_a_page_shows_can_be_read():
+    for page in PAGES:
+        for block in re.findall(r"(?ms)^```toml\n(.*?)^```", page.read_text("utf-8")):
+            tomllib.loads(block)  # the site, too, refuses what is not TOML
+
+
 def test_the_python_in_the_readme_runs(capsys):
     blocks = re.findall(r"```python\n(.*?)```", README.read_text("utf-8"), re.DOTALL)
     assert blocks
