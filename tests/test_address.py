@@ -67,7 +67,9 @@ def test_the_command_writes_the_constant_and_the_pages(tmp_path, monkeypatch):
     assert written["project"]["urls"] == {"Repository": "https://github.com/other/name"}
     assert written["project"]["name"] == "nmtlib" and written["tool"]
     before = (tmp_path / "README.md").read_text("utf-8")
-    for wrong in ([], ["URL"], ["https://example.org/a/b"]):
+    monkeypatch.setattr(sys, "argv", ["address.py"])  # the constant as it is
+    assert address.main() == 0 and (tmp_path / "README.md").read_text("utf-8") == before
+    for wrong in (["URL"], ["https://example.org/a/b"]):
         monkeypatch.setattr(sys, "argv", ["address.py", *wrong])
         assert address.main() == 1
     assert (tmp_path / "README.md").read_text("utf-8") == before

@@ -1,6 +1,7 @@
 """The address of the repository: one constant, and what the pages show because of it.
 
     python docs/site/address.py https://github.com/OWNER/NAME [BRANCH]
+    python docs/site/address.py        # after a change of the words, with the address as it is
 
 The constant is `Repository` in the table `project.urls` of pyproject.toml.  It is absent until the
 project is published: the workflow that publishes the site writes it with this command.  Whatever
@@ -91,14 +92,17 @@ def with_constant(project: str, repository: str) -> str:
 
 
 def main() -> int:
-    """Write the constant and the pages; exit status 1 without the address of a repository."""
-    given = sys.argv[1] if len(sys.argv) in (2, 3) else ""
-    branch = sys.argv[2] if len(sys.argv) == 3 else "main"
-    if not owner_and_name(given):
-        print(f"expected https://github.com/OWNER/NAME, not {given!r}", file=sys.stderr)
-        return 1
-    address = f"https://github.com/{owner_and_name(given)}"
-    PROJECT.write_text(with_constant(PROJECT.read_text("utf-8"), address), "utf-8")
+    """Write the constant, if one is given, and the pages; 1 for an address of another site."""
+    address, branch = repository(), "main"
+    if len(sys.argv) > 2:
+        branch = sys.argv[2]
+    if len(sys.argv) > 1:
+        given = sys.argv[1]
+        if not owner_and_name(given):
+            print(f"expected https://github.com/OWNER/NAME, not {given!r}", file=sys.stderr)
+            return 1
+        address = f"https://github.com/{owner_and_name(given)}"
+        PROJECT.write_text(with_constant(PROJECT.read_text("utf-8"), address), "utf-8")
     for name, language in PAGES.items():
         page = ROOT / name
         page.write_text(filled(page.read_text("utf-8"), language, address, branch), "utf-8")
