@@ -30,7 +30,7 @@ def test_most_outputs_of_the_course_are_compared():
 
 
 def test_a_tile_shows_a_figure_that_its_notebook_has():
-    for _, notebook, _, cell in tiles.COURSE:
+    for _, notebook, _, _, cell in tiles.COURSE:
         assert tiles.cell_figure(notebook, cell).startswith(b"\x89PNG")
 
 
