@@ -22,7 +22,7 @@ DECKS: dict[str, dict[str, Any]] = tomllib.loads(
     Path(__file__).with_name("decks.toml").read_text("utf-8")
 )
 
-ROOM, FEWEST, MOST = 36.5, 10, 24  # rem of a slide, as `height` counts them; slides of a deck
+ROOM, FEWEST, MOST = 36.5, 10, 26  # rem of a slide, as `height` counts them; slides of a deck
 WORDS, ITEMS = 60, 5  # a slide takes this much of a long text, at least a sentence
 HEADING = re.compile(r"(?m)^(#{1,4}) +(.+)$")
 SENTENCE = re.compile(r"(?<=[.!?:])\s+(?=[A-Z*\"`$“(])")
