@@ -1,6 +1,5 @@
 """`pytest --nbval` starts in any folder, and compares numbers by value (see tools/reading.py)."""
 
-import os
 from pathlib import Path
 
 from reading import read_numbers_by_value
@@ -14,9 +13,6 @@ def pytest_configure(config):
     path = getattr(config.option, "nbval_sanitize_with", None)
     if path and not Path(path).is_absolute():
         config.option.nbval_sanitize_with = str(config.rootpath / path)
-    # The tests of a commit take recorded seeds; those of the night train what a reader trains.
-    if getattr(config.option, "markexpr", "") == "not nightly":
-        os.environ.setdefault("NMTLIB_RECORDED_SEEDS", "1")
 
 
 def pytest_itemcollected(item):

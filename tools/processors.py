@@ -50,7 +50,7 @@ def run_notebooks(processor: str, paths: Sequence[Path], jobs: str) -> tuple[boo
     environment = {name: text for name, text in os.environ.items() if name not in LIMITS}
     environment |= ENVIRONMENT | PROCESSORS[processor]
     options = ["--nbval", "-q", "--color=no", "-c", str(ROOT / "pyproject.toml"), "-n", jobs]
-    options += ["-m", ""]  # also the deeper notebooks, and each seed that a reader trains
+    options += ["-m", ""]  # also the deeper notebooks
     command = [sys.executable, "-m", "pytest", *options, *map(str, paths)]
     done = subprocess.run(
         command, cwd=ROOT, env=environment, capture_output=True, encoding="utf-8", errors="replace"

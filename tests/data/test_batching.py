@@ -115,6 +115,7 @@ def test_buckets_waste_far_less_than_random_batches():
     assert bucketed < 0.08 < 0.3 < random
 
 
+@pytest.mark.nightly
 def test_multi30k_wastes_less_than_eight_percent(multi30k):
     from nmtlib.data.codec import build_codecs, encode_pairs
 

@@ -169,7 +169,7 @@ def test_a_notebook_with_a_damaged_cell_is_refused(tmp_path, field, value, why):
         marking.mark(write(tmp_path, change=damage))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_student_starts_checks_and_sees_what_is_left(tmp_path, capsys, monkeypatch):
     folder = tmp_path / "my"
     assert main(["homework", "start", "4", "--out", str(folder)]) == 0

@@ -87,6 +87,7 @@ def test_further_runs_can_be_given_at_once_or_one_by_one(text):
     assert parser.parse_args([]).others == []
 
 
+@pytest.mark.nightly
 def test_commands_take_further_runs(other_run, tmp_path, capsys):
     scores = tmp_path / "scores.json"
     arguments = ["evaluate", str(other_run), "--with", "toy-de-en", "--beam", "2"]

@@ -321,7 +321,7 @@ def test_caches_are_found_wherever_they_are_read():
     assert [*inputs_of(PAGE).caches] == ["start"]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_neither_hash_seed_nor_process_changes_a_text():
     script = f"""
 from asking import page

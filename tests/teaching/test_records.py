@@ -131,6 +131,7 @@ def run_instead(function):
     return ran
 
 
+@pytest.mark.nightly
 def test_the_records_are_of_the_code_and_data_that_the_notebooks_have():
     for path in BOOKS:
         read = {}

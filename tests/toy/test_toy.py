@@ -297,6 +297,7 @@ def test_training_shows_every_word_and_no_sentence_stands_twice(corpus):
         assert 200 <= len(words["train"]) <= 450
 
 
+@pytest.mark.nightly
 def test_held_out_combinations_stand_in_the_challenge_alone(corpus):
     english_side = "source" if corpus.source_language == "en" else "target"
     meaning_of = {say(english.render(sentence)): sentence for sentence in meanings(40_000, seed=0)}

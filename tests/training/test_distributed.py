@@ -151,7 +151,7 @@ MUTE = """
 """
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_process_that_does_not_answer_is_not_waited_for_for_ever(tmp_path):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
