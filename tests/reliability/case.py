@@ -56,6 +56,10 @@ class Case:
         return f"{self.category}: {self.given}: {' '.join(self.arguments)[:80]}"
 
 
+# The run of these tests is hardly trained, and `nmtlib translate` says so of what it gives.
+POOR = "nmtlib: the translation of "
+
+
 def judge(case: Case, outcome: Outcome) -> list[str]:
     """What is wrong with an answer, as sentences; none where it is right."""
     if outcome.wrong:
@@ -63,7 +67,7 @@ def judge(case: Case, outcome: Outcome) -> list[str]:
     found = []
     if outcome.status not in case.statuses:
         found.append(f"status {outcome.status}, expected {case.status}")
-    lines = outcome.err.splitlines()
+    lines = [line for line in outcome.err.splitlines() if not line.startswith(POOR)]
     if outcome.status == 2 and lines and lines[0].startswith("usage: "):
         lines = lines[-1:]
         lines[0] = lines[0].replace("nmtlib ", "nmtlib: ", 1)  # argparse: "nmtlib train: error: …"
