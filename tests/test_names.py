@@ -51,6 +51,9 @@ def test_a_long_text_in_place_of_a_name_is_told_as_one(
     command, name, capsys, monkeypatch, tmp_path
 ):
     monkeypatch.chdir(tmp_path)
+    if command == "translate" and name == LONG:  # a sentence, which a shipped model translates
+        assert main([command, name]) == 0
+        return
     assert main([command, name]) == 1
     error = capsys.readouterr().err
     assert "Errno" not in error and error.startswith("nmtlib: ") and error.count("\n") == 1
