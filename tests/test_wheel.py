@@ -33,7 +33,7 @@ epochs = 1
 kind = "whitespace"
 """
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.nightly
 
 
 @pytest.fixture(scope="session")

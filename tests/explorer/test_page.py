@@ -134,6 +134,7 @@ def test_a_run_of_ones_own_translates_in_the_page_as_it_does_here(engine_of, tmp
     assert pack(Run(folder), "run")["confidence"]["trained_on"] == len(pairs)
 
 
+@pytest.mark.nightly
 def test_the_small_training_ends_as_well_as_its_page_says(engine_of):
     for name in ("toy-de-en", "toy-en-zh"):
         data, pairs = json.loads(learning(name)), load_corpus(name).test
