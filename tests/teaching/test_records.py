@@ -265,13 +265,16 @@ def numbers(found):
     return [] if isinstance(found, str) else [float(found)]
 
 
+ROOM = 0.05  # as much as two processors may differ where a notebook prints a number
+
+
 def agree(made, recorded) -> bool:
     """Whether two seeds' numbers are alike; another processor rounds otherwise."""
     mine, theirs = numbers(made), numbers(recorded)
     if len(mine) != len(theirs):
         return False
     off = statistics.median(abs(a - b) for a, b in zip(mine, theirs, strict=True))
-    return off <= 0.02 * statistics.mean(map(abs, theirs))
+    return off <= ROOM * statistics.mean(map(abs, theirs))
 
 
 @pytest.mark.nightly
