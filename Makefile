@@ -31,7 +31,7 @@ style: $(VENV)/installed  ## format, lint and types
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
 
 test: style  ## style and all tests that a commit has to pass
-	$(CALM) $(BIN)/python -m pytest --nbval -q -n $(JOBS)
+	NMTLIB_RECORDED_SEEDS=1 $(CALM) $(BIN)/python -m pytest --nbval -q -n $(JOBS)
 
 test-all: style  ## all tests, also those that wait for the night
 	$(CALM) $(BIN)/python -m pytest --nbval -q -n $(JOBS) -m ""

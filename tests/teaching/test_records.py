@@ -4,6 +4,7 @@ import dataclasses
 import functools
 import json
 import os
+import random
 import statistics
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from pathlib import Path
 import asking
 import course_records
 import nbformat
+import numpy as np
 import pytest
 import torch
 from nightly import some
@@ -105,6 +107,31 @@ def test_other_arguments_seeds_and_names_run_all_seeds(page, capsys):
         assert len(values) == 3 and -1 not in values
         assert reason in capsys.readouterr().out
     assert ask(page, live=0) == [-1] * 3
+
+
+def draw_numbers():
+    return torch.rand(1).item(), random.random(), np.random.rand()
+
+
+def test_an_experiment_leaves_the_random_numbers_of_the_next_cell(page):
+    asking.page("import random, numpy as np", into=page)
+    asking.page("def doubled(seed): return torch.rand(3), random.random(), np.random.rand()", page)
+    states = torch.get_rng_state(), random.getstate(), np.random.get_state()
+    without = draw_numbers()
+    for restore, state in zip(
+        (torch.set_rng_state, random.setstate, np.random.set_state), states, strict=True
+    ):
+        restore(state)
+    assert len(ask(page, live=3)) == 3
+    assert draw_numbers() == without
+
+
+def test_recorded_seeds_may_stand_for_live_ones(page, monkeypatch, capsys):
+    monkeypatch.setenv("NMTLIB_RECORDED_SEEDS", "1")
+    assert ask(page) == [-1] * 3 and ask(page).note == "seeds 2, 3 recorded"
+    page["SHARES"] = {7: 4}  # not for an experiment that is another one now
+    assert ask(page)[0]["y"] == [2.0]
+    assert "SHARES changed" in capsys.readouterr().out
 
 
 def test_a_cache_that_was_filled_with_other_data_is_emptied(page):
