@@ -5,16 +5,18 @@ import sys
 import tomllib
 from pathlib import Path
 
+import nbformat
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.append(str(ROOT / "docs" / "site"))
 
 import address  # noqa: E402
+import colab  # noqa: E402
 import gather  # noqa: E402
 
 FORK = "https://github.com/Some/their-fork"
-WEB = re.compile(r"colab\.research|mybinder\.org|github\.io|git\+http|git clone")
+WEB = re.compile(r"colab\.research|mybinder\.org|codespaces\.new|github\.io|git\+http|git clone")
 PAGES = {ROOT / name: language for name, language in address.PAGES.items()}
 PROJECT = (ROOT / "pyproject.toml").read_text("utf-8")
 
@@ -40,7 +42,7 @@ def test_with_an_address_a_page_has_the_explorer_colab_and_binder(page):
     text = address.filled(page.read_text("utf-8"), language, FORK, "trunk")
     tour = address.WORDS[language]["tour"]
     explorer = "https://some.github.io/their-fork/explorer/cmn-en-zh.html"
-    colab = f"https://colab.research.google.com/github/Some/their-fork/blob/trunk/{tour}"
+    colab = f"https://colab.research.google.com/github/Some/their-fork/blob/colab/{tour}"
     binder = f"https://mybinder.org/v2/gh/Some/their-fork/trunk?urlpath=lab/tree/{tour}"
     screen = text.partition("\n## ")[0]
     assert all(f"]({link})**" in screen for link in (explorer, colab, binder))
@@ -84,8 +86,37 @@ def test_each_page_of_a_notebook_opens_in_colab_and_binder_once_there_is_an_addr
     for folder in ("notebooks", "notebooks/zh"):
         name = f"{folder}/04_scaled_dot_product_attention.ipynb"
         there = gather.launch(name, FORK, "trunk")
-        assert address.colab(FORK, "trunk", name) in there
+        assert address.colab(FORK, name) in there
         assert address.binder(FORK, "trunk", name) in there
-        assert f"%pip install -q git+{FORK}" in there
         assert not WEB.search(gather.launch(name, "", "trunk"))
     assert (ROOT / "environment.yml").is_file(), "from which Binder builds"
+
+
+def test_a_copy_for_colab_installs_the_package_and_links_to_whole_addresses(tmp_path):
+    copies = colab.write_copies(tmp_path, FORK, "trunk")
+    assert len(copies) == len(set(copies)) and len(copies) >= 2 * (16 + 12)
+    for copy in copies:
+        book = nbformat.read(copy, as_version=4)
+        nbformat.validate(book)
+        first, *rest = book.cells
+        assert first.source.endswith(f"\n%pip install -q git+{FORK}@trunk")
+        original = nbformat.read(ROOT / copy.relative_to(tmp_path), as_version=4)
+        assert [cell.id for cell in rest] == [cell.id for cell in original.cells]
+        text = "\n".join(cell.source for cell in rest if cell.cell_type == "markdown")
+        for _, target in gather.CODE_OR_LINK.findall(text):
+            assert not target or re.match("#|https?:", target), f"{copy.name}: {target}"
+            if target.startswith(f"{FORK}/"):
+                place = re.sub(r".*/(?:blob|tree)/trunk/|#.*", "", target)
+                assert (ROOT / place).exists(), target
+    tour = nbformat.read(tmp_path / "notebooks/zh/00_tour.ipynb", as_version=4)
+    assert "运行" in tour.cells[0].source
+    assert address.colab(FORK, "notebooks/zh/01_text_to_tensors.ipynb") in str(tour)
+
+
+def test_the_copies_need_an_address(tmp_path, monkeypatch, capsys):
+    monkeypatch.delenv("NMTLIB_REPOSITORY", raising=False)
+    monkeypatch.setattr(address, "PROJECT", tmp_path / "pyproject.toml")
+    (tmp_path / "pyproject.toml").write_text("[project]\n", "utf-8")
+    monkeypatch.setattr(sys, "argv", ["colab.py", str(tmp_path / "copies")])
+    assert colab.main() == 1 and not (tmp_path / "copies").exists()
+    assert "of a repository on GitHub, not ''" in capsys.readouterr().err

@@ -26,6 +26,7 @@ WORDS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
 GITHUB = re.compile(r"https://github\.com/([\w.-]+)/([\w.-]+?)(?:\.git)?/?")
 BLOCK = re.compile(r"(<!-- (\w+):begin -->\n).*?(?=<!-- \2:end -->)", re.DOTALL)
 URLS = re.compile(r"(?m)^\[project\.urls\]\n(?:^[^\[\n].*\n)*\n?")
+COLAB = "colab"  # the branch of the copies that begin with a cell that installs the package
 EXPLORER = "explorer/cmn-en-zh.html"  # the page of the site that the live explorer is
 
 
@@ -48,10 +49,10 @@ def pages(repository: str) -> str:
     return f"https://{owner.lower()}.github.io/{name}/" if owner else ""
 
 
-def colab(repository: str, branch: str, notebook: str) -> str:
-    """The address that opens a notebook in Colab."""
+def colab(repository: str, notebook: str) -> str:
+    """The address that opens the copy of a notebook for Colab (see colab.py)."""
     place = owner_and_name(repository)
-    return f"https://colab.research.google.com/github/{place}/blob/{branch}/{notebook}"
+    return f"https://colab.research.google.com/github/{place}/blob/{COLAB}/{notebook}"
 
 
 def binder(repository: str, branch: str, notebook: str) -> str:
@@ -67,8 +68,9 @@ def filled(text: str, language: str, repository: str, branch: str = "main") -> s
     if owner_and_name(repository):
         tour = words["tour"]
         facts["explorer"] = pages(repository) + EXPLORER
-        facts["colab"] = colab(repository, branch, tour)
+        facts["colab"] = colab(repository, tour)
         facts["binder"] = binder(repository, branch, tour)
+        facts["codespaces"] = f"https://codespaces.new/{owner_and_name(repository)}"
         kind = "published"
     else:
         kind = "unpublished"

@@ -136,11 +136,11 @@ def _target(target: str, page: str, pages: set[str], shown: set[str]) -> str:
 def launch(name: str, repository: str, branch: str) -> str:
     """The line below the title of a notebook: where it can be run, taken along and changed."""
     up = "../" * name.count("/")
-    words = ("Download", "Open in Colab", "Edit", "On Colab, first run", "Homework")
+    words = ("Download", "Open in Colab", "Edit", "Homework")
     if "/zh/" in name:
-        words = ("下载", "在 Colab 打开", "编辑", "在 Colab 上先运行", "作业")
-    download, open_it, change, first, homework = words
-    links, note, stem = {download: f"{up}_sources/{name}"}, "", Path(name).stem
+        words = ("下载", "在 Colab 打开", "编辑", "作业")
+    download, open_it, change, homework = words
+    links, stem = {download: f"{up}_sources/{name}"}, Path(name).stem
     folder = Path(name).parent
     if folder.name in ("notebooks", "zh"):
         for task in ROOT.glob(f"{folder}/homework/{stem.split('_')[0]}_*.ipynb"):
@@ -160,13 +160,12 @@ def launch(name: str, repository: str, branch: str) -> str:
     elif (PRINTED / f"{stem}.pdf").is_file():
         links["PDF"] = f"{up}print/{stem}.pdf"
     if address.owner_and_name(repository):
-        colab = address.colab(repository, branch, name)
+        colab = address.colab(repository, name)
         binder = address.binder(repository, branch, name)
         edit = f"{repository}/edit/{branch}/{name}"
         links = {open_it: colab, "Binder": binder, **links, change: edit}
-        note = f"<span>{first} <code>%pip install -q git+{repository}</code></span>"
     joined = "".join(f'<a href="{href}">{text}</a>' for text, href in links.items())
-    return f'<p class="launch">{joined}{note}</p>'
+    return f'<p class="launch">{joined}</p>'
 
 
 def view(found: re.Match[str], up: str) -> str:
