@@ -9,6 +9,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 HEAVY = {"spacy", "nltk", "sacrebleu", "matplotlib", "seaborn", "pandas", "jupyter", "IPython"}
+HEAVY |= {"torch.distributed.tensor", "torch.distributed.checkpoint"}
 
 IMPORT_ALL = f"""
 import importlib, json, pkgutil, sys

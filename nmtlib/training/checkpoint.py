@@ -16,7 +16,6 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
-from torch.distributed.tensor import DTensor, distribute_tensor
 
 from nmtlib.files import write_atomically
 from nmtlib.model.transformer import Transformer, TransformerConfig
@@ -24,6 +23,7 @@ from nmtlib.run import Run
 from nmtlib.settings import explain
 from nmtlib.training.history import Progress, write_history
 from nmtlib.training.loss import Totals, perplexity
+from nmtlib.training.parallel import part_like
 
 HEADER = "nmtlib"  # the one key of the metadata: safetensors would write several in any order
 WEIGHT_TYPES = (torch.float32, torch.float16)  # any other would be changed by a copy to float32
@@ -220,15 +220,6 @@ def _copy(tensors: Tensors, targets: Tensors, prefix: str, where: str | Path) ->
     with torch.no_grad():
         for name, target in targets.items():
             target.copy_(part_like(target, sources[name]))
-
-
-def part_like(target: Tensor, source: Tensor) -> Tensor:
-    """Of a whole tensor what belongs in `target`: all of it, or where that is sharded its part."""
-    if not isinstance(target, DTensor):
-        return source
-    mesh, source = target.device_mesh, source.to(target.device)
-    # Each process has read the file itself, so none waits for another.
-    return distribute_tensor(source, mesh, target.placements, src_data_rank=None)
 
 
 def load_model(path: str | Path) -> Transformer:

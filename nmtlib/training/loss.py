@@ -8,13 +8,13 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.distributed.tensor import DTensor
 
 from nmtlib.data.batching import Batch, Example, collate, lengths_of, token_batches
 from nmtlib.errors import require, require_one_of
 from nmtlib.model.transformer import Transformer
 from nmtlib.settings import TrainingSettings
 from nmtlib.specials import PAD
+from nmtlib.training.parallel import gather_tensor
 
 
 class Totals(NamedTuple):
@@ -175,8 +175,7 @@ def require_finite(model: Transformer, *sums: Totals, when: str) -> None:
     # A step can spoil the weights before a loss shows it, and what is saved must be sound.
     verdicts = [parameter.isfinite().all() for parameter in model.parameters()]
     # Where weights are sharded, a verdict is about the parts of all processes.
-    whole = [v.full_tensor() if isinstance(v, DTensor) else v for v in verdicts]
-    sound = torch.stack(whole).all()
+    sound = torch.stack([gather_tensor(verdict) for verdict in verdicts]).all()
     if not (sound and all(map(math.isfinite, figures))):
         raise FloatingPointError(
             f"the loss became {sums[-1].loss_per_token:.4g} by {when}; train again with a lower "

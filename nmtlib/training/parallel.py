@@ -1,4 +1,8 @@
-"""One model in several processes: how torch's own engine exchanges their gradients."""
+"""One model in several processes: how torch's own engine exchanges their gradients.
+
+What shards a model is imported where it is used: it takes as long to load as half of torch, and
+few runs shard.  Elsewhere what is sharded is known by the methods that only it has.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +13,6 @@ from typing import Any
 
 from torch import Tensor, nn
 from torch import distributed as dist
-from torch.distributed.checkpoint import state_dict as gathering
-from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import FSDPModule, fully_shard
 from torch.nn.parallel import DistributedDataParallel
 
 from nmtlib.model.transformer import Transformer
@@ -46,6 +47,9 @@ def shard_layers(model: Transformer, processes: Processes) -> None:
     model stays a `Transformer` whose parameters say the whole shapes.  It can only be called in all
     processes at once, and not step by step.
     """
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+
     # The loss reads the logits and changes nothing in place, which this warns of.
     warnings.filterwarnings("ignore", message="FSDP2-wrapped module .* returned a view tensor")
     with processes.exchange():
@@ -55,14 +59,39 @@ def shard_layers(model: Transformer, processes: Processes) -> None:
         fully_shard(model, mesh=mesh)  # embeddings, closing norms and output
 
 
-def release_weights(model: nn.Module) -> None:
+def is_sharded(owner: Any) -> bool:
+    """Whether this is a model that was sharded, or one process's part of a tensor."""
+    return hasattr(owner, "unshard") or hasattr(owner, "full_tensor")
+
+
+def gather_tensor(tensor: Any) -> Tensor:
+    """The whole of a tensor, of which this process may have a part; all processes call this."""
+    if is_sharded(tensor):
+        return tensor.full_tensor()
+    return tensor
+
+
+def part_like(target: Any, source: Tensor) -> Tensor:
+    """Of a whole tensor what belongs in `target`: all of it, or where that is sharded its part."""
+    if not is_sharded(target):
+        return source
+    from torch.distributed.tensor import distribute_tensor
+
+    mesh, source = target.device_mesh, source.to(target.device)
+    # Each process has read the file itself, so none waits for another.
+    return distribute_tensor(source, mesh, target.placements, src_data_rank=None)
+
+
+def release_weights(model: Any) -> None:
     """Leave each process its part again; what is in no layer stays whole for a backward pass."""
-    if isinstance(model, FSDPModule):
+    if is_sharded(model):
         model.reshard()
 
 
 def gather_model(model: Transformer, processes: Processes) -> Transformer | None:
     """A sharded model as one whole, on the CPU, in process 0; None in the others, which help."""
+    from torch.distributed.checkpoint import state_dict as gathering
+
     with processes.exchange():
         options = gathering.StateDictOptions(full_state_dict=True, cpu_offload=True)
         weights = gathering.get_model_state_dict(model, options=options)
@@ -75,6 +104,8 @@ def gather_model(model: Transformer, processes: Processes) -> Transformer | None
 
 def gather_moments(model: Transformer, optimizer: Any, processes: Processes) -> dict[str, Tensor]:
     """The tensors of a sharded optimizer's state as `checkpoint.moments_of` names them, whole."""
+    from torch.distributed.checkpoint import state_dict as gathering
+
     with processes.exchange():
         options = gathering.StateDictOptions(full_state_dict=True, cpu_offload=True)
         found: Any = gathering.get_optimizer_state_dict(model, optimizer, options=options)
@@ -90,7 +121,7 @@ def make_engine(model: nn.Module, processes: Processes) -> nn.Module:
 
     A model whose layers are sharded exchanges gradients by itself.
     """
-    if processes.count == 1 or isinstance(model, FSDPModule):
+    if processes.count == 1 or is_sharded(model):
         return model
     with processes.exchange():  # of all weights: those of process 0 become everyone's
         return Replicas(model, processes)
@@ -107,7 +138,7 @@ def backward_pass(engine: Any, processes: Processes, last: bool) -> Iterator[Non
         yield
         return
     quiet: Any = nullcontext()
-    if isinstance(engine, FSDPModule):
+    if is_sharded(engine):
         engine.set_requires_gradient_sync(last)
     elif not last:
         quiet = engine.no_sync()
