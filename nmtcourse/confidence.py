@@ -21,7 +21,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -184,7 +184,6 @@ def to_dict(run: str | Path) -> dict[str, Any] | None:
     return asdict(found) if found else None
 
 
-@cache
 def load(run: str | Path) -> Confidence | None:
     """The limit of a run, or of a shipped model by its name; None where there is none."""
     file = find_run(run).folder / FILE

@@ -52,6 +52,13 @@ def test_each_shipped_model_has_the_limit_that_was_recorded_on_its_validation_se
         assert share >= 3 * row["good_doubted"] / row["good"], "it tells others from good ones"
 
 
+def test_a_limit_that_is_set_again_is_read_again(tmp_path):
+    (tmp_path / "settings.json").write_text("{}")
+    for limit in (1.5, 1.6):
+        confidence.store(tmp_path, confidence.Confidence(limit, 200, 20, 1_000, "a b"))
+        assert confidence.load(tmp_path).limit == limit
+
+
 def test_the_limit_is_the_quantile_of_good_translations():
     pairs = [(f"s{i}", 1 + i / 100, 90.0 if i < 40 else 10.0) for i in range(100)]
     judged = [confidence.Judged(None, *each) for each in pairs]
