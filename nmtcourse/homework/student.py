@@ -15,7 +15,8 @@ from nmtcourse.homework.task import BLANK, Assignment
 from nmtlib.errors import did_you_mean
 from nmtlib.files import write_atomically
 
-TUTOR = Path(__file__).with_name("AGENTS.md")
+HERE = Path(__file__).parent
+TUTOR = {"en": HERE / "AGENTS.md", "zh": HERE / "zh" / "AGENTS.md"}  # what assistants read
 
 
 def start(number: str, folder: Path, language: str = "en") -> Path:
@@ -32,8 +33,9 @@ def start(number: str, folder: Path, language: str = "en") -> Path:
             f"{place} exists already and contains your work; move it away to begin again"
         )
     folder.mkdir(parents=True, exist_ok=True)
-    if not (folder / TUTOR.name).exists():
-        write_atomically(folder / TUTOR.name, TUTOR.read_bytes())
+    tutor = TUTOR[language]
+    if not (folder / tutor.name).exists():
+        write_atomically(folder / tutor.name, tutor.read_bytes())
     with progress.changing(folder):
         if place.exists():  # another process has begun it
             raise FileExistsError(f"{place} exists already; move it away to begin again")

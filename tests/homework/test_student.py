@@ -174,3 +174,12 @@ def test_a_full_disk_leaves_no_empty_work(here, capsys, monkeypatch):
     monkeypatch.undo()
     monkeypatch.chdir(here)
     assert homework("start", "04", "--out", "my") == 0
+
+
+def test_the_words_to_an_assistant_are_in_the_language_of_the_page(tmp_path):
+    for language in ("en", "zh"):
+        student.start("04", tmp_path / language, language)
+    english, chinese = ((tmp_path / each / "AGENTS.md").read_text("utf-8") for each in ("en", "zh"))
+    assert "作业" in chinese and "作业" not in english
+    assert chinese.count("\n- ") == english.count("\n- ")
+    assert 'hint("04.2")' in chinese and 'hint("04.2")' in english
