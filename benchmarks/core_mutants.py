@@ -1,16 +1,18 @@
 """How many mistakes in nmtlib do the tests of a commit notice?  Make some, one at a time.
 
     python benchmarks/core_mutants.py                  # 400 of them, drawn with a fixed seed
-    python benchmarks/core_mutants.py --number 40      # fewer
+    python benchmarks/core_mutants.py --number 40      # the first 40 of these
     python benchmarks/core_mutants.py --only model/attention.py
 
 A mutant is a copy of nmtlib with one expression or statement changed (see mutated.py).
-The tests run on it in three steps, and it is killed by the first that fails: the fast
-tests of its room, all of its room that a commit runs, and those of the command line and settings.
-What uses more processor time than `LIMIT` is killed too: the mutant does not end.
+The tests run on it in three steps, and it is killed by the first that fails: the fast tests of its
+room, the slow ones that a commit runs, and those of the command line and the settings.
+What uses more processor time than `LIMIT` is killed too: the mutant does not end.  Before the first
+one, the same tests must pass on a copy in which nothing changed.
 
-Writes results/core-mutants.json and CORE_MUTANTS.md beside this script, with --number and --only
-nothing.  A survivor needs a reason: `reasons` in core_mutants.toml, by place and change.
+Writes results/core-mutants.json and CORE_MUTANTS.md beside this script, also when Ctrl-C ends it
+early, and nothing with --only.  A survivor needs a reason: `reasons` in core_mutants.toml, by place
+and change.
 """
 
 from __future__ import annotations
@@ -26,9 +28,10 @@ import sys
 import tempfile
 import tomllib
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 # Loaded before the forks, so that no mutant pays for it; nothing here imports nmtlib.
 import hypothesis  # noqa: F401
@@ -47,7 +50,9 @@ REASONS = ROOT / "benchmarks" / "core_mutants.toml"
 LIMIT = 120  # processor seconds of one step
 ROOMS = {"model", "data", "training", "inference"}
 COMMAND_LINE = ["tests/test_settings.py", "tests/test_cli.py", "tests/test_files.py"]
-FAST, COMMIT = "not slow and not nightly and not extras", "not nightly and not extras"
+FAST = "not slow and not nightly and not extras"
+SLOW = "slow and not nightly and not extras"
+COMMIT = "not nightly and not extras"
 
 
 @dataclass(frozen=True)
@@ -91,8 +96,8 @@ def unseen_by_tests(node: ast.AST) -> Iterator[ast.AST]:
         hidden.append(node)
     if isinstance(node, ast.Import | ast.ImportFrom):
         hidden.append(node)
-    for each in hidden:
-        yield from ast.walk(each)
+    for part in hidden:
+        yield from ast.walk(part)
 
 
 def steps_of(file: str) -> list[tuple[str, list[str]]]:
@@ -100,8 +105,8 @@ def steps_of(file: str) -> list[tuple[str, list[str]]]:
     room = file.split("/")[0]
     if room in ROOMS:
         places = [f"tests/{room}"]
-        return [(FAST, places), (COMMIT, places), (COMMIT, COMMAND_LINE)]
-    return [(FAST, COMMAND_LINE), (COMMIT, COMMAND_LINE), (COMMIT, ["tests/training"])]
+        return [(FAST, places), (SLOW, places), (COMMIT, COMMAND_LINE)]
+    return [(FAST, COMMAND_LINE), (SLOW, COMMAND_LINE), (COMMIT, ["tests/training"])]
 
 
 def run_tests(mutant: Mutant, marks: str, places: list[str]) -> str:
@@ -135,8 +140,21 @@ def run_in_this_process(mutant: Mutant, marks: str, places: list[str]) -> int:
         sys.path[:0] = [folder, str(ROOT)]
         os.chdir(ROOT)
         there = [place for place in places if Path(place).exists()]
-        options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", marks]
+        options = ["-x", "-q", "-p", "no:cacheprovider", "-m", marks]
         return int(pytest.main([*options, *there]))
+
+
+def require_that_tests_pass(files: Iterable[str]) -> None:
+    """Run every step on copies of nmtlib in which nothing changed.
+
+    Raises RuntimeError for one that fails: it would kill each mutant.
+    """
+    steps = {(marks, *places): file for file in files for marks, places in steps_of(file)}
+    for (marks, *places), file in steps.items():
+        source = (ROOT / "nmtlib" / file).read_text("utf-8")
+        if run_tests(Mutant(file, 0, "nothing", source), marks, places) != "passed":
+            command = f"pytest -m '{marks}' {' '.join(places)}"
+            raise RuntimeError(f"tests fail on an unchanged copy of nmtlib; see: {command}")
 
 
 def judge(mutant: Mutant) -> str:
@@ -151,7 +169,7 @@ def judge(mutant: Mutant) -> str:
 def page(result: dict) -> str:
     """CORE_MUTANTS.md."""
     known = tomllib.loads(REASONS.read_text("utf-8"))["reasons"] if REASONS.is_file() else {}
-    counts = Counter(each["judgement"] for each in result["mutants"])
+    counts = Counter(mutant["judgement"] for mutant in result["mutants"])
     total = sum(counts.values())
     killed = total - counts["survived"]
     lines = [
@@ -172,11 +190,11 @@ def page(result: dict) -> str:
         "| place | change | why it may live |",
         "|---|---|---|",
     ]
-    for each in result["mutants"]:
-        if each["judgement"] == "survived":
-            place = f"{each['file']}:{each['line']}"
-            change = each["change"].replace("|", "\\|").replace("\n", " ")
-            reason = known.get(f"{each['file']}: {each['change']}", "not read yet")
+    for mutant in result["mutants"]:
+        if mutant["judgement"] == "survived":
+            place = f"{mutant['file']}:{mutant['line']}"
+            change = mutant["change"].replace("|", "\\|").replace("\n", " ")
+            reason = known.get(f"{mutant['file']}: {mutant['change']}", "not read yet")
             lines.append(f"| {place} | `{change}` | {reason} |")
     return "\n".join(lines) + "\n"
 
@@ -192,16 +210,25 @@ def main() -> int:
     every = [mutant for path in files for mutant in mutants_of(path)]
     chosen = [m for m in every if options.only in (None, m.file)]
     random.Random(options.seed).shuffle(chosen)
-    judged = []
-    for mutant in chosen[: options.number or 400]:
-        judgement = judge(mutant)
-        told = asdict(mutant) | {"judgement": judgement}
-        told.pop("source")
-        judged.append(told)
-        print(f"{judgement:<12}{mutant.file}:{mutant.line}  {mutant.change}", flush=True)
-    survived = sum(each["judgement"] == "survived" for each in judged)
+    require_that_tests_pass(sorted({mutant.file for mutant in chosen}))
+    judged: list[dict[str, Any]] = []
+    try:
+        for mutant in chosen[: options.number or 400]:
+            judgement = judge(mutant)
+            judged.append(
+                {
+                    "file": mutant.file,
+                    "line": mutant.line,
+                    "change": mutant.change,
+                    "judgement": judgement,
+                }
+            )
+            print(f"{judgement:<12}{mutant.file}:{mutant.line}  {mutant.change}", flush=True)
+    except KeyboardInterrupt:
+        print("ended early")
+    survived = sum(mutant["judgement"] == "survived" for mutant in judged)
     print(f"{len(judged) - survived} of {len(judged)} killed")
-    if options.number is None and options.only is None:
+    if options.only is None and judged:
         result = {"command": "python benchmarks/core_mutants.py", "seed": options.seed}
         result |= {"all": len(every), "mutants": judged}
         RESULT.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", "utf-8")
