@@ -23,10 +23,10 @@ from typing import Any
 from shared import require_finished
 
 from nmtcourse import confidence
+from nmtcourse.corpora import load_corpus
 from nmtcourse.provenance import training_summary
 from nmtcourse.teaching.case_studies import CAPTIONS
 from nmtcourse.teaching.course import DIRECTIONS
-from nmtlib.data.corpora import load_corpus
 from nmtlib.data.corpus import Corpus, Pair
 from nmtlib.data.tokenizers import JOIN_MARK
 from nmtlib.files import write_atomically

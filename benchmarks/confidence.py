@@ -14,8 +14,8 @@ from typing import Any
 from shared import RESULTS, parser, write_result
 
 from nmtcourse import confidence
+from nmtcourse.corpora import load_corpus
 from nmtcourse.provenance import command_line, describe_machine
-from nmtlib.data.corpora import load_corpus
 from nmtlib.inference.translator import Translator
 from nmtlib.run import SHIPPED
 

@@ -28,10 +28,10 @@ from shared import timing_parser, write_result  # before torch, as it imports nm
 # isort: split
 import torch
 
+from nmtcourse.corpora import load_corpus
 from nmtcourse.provenance import command_line, describe_machine, training_summary
 from nmtcourse.recipes.export import export
 from nmtlib.data.batching import pad
-from nmtlib.data.corpora import load_corpus
 from nmtlib.data.corpus import Corpus
 from nmtlib.inference.evaluate import bleu_tokenizer, score
 from nmtlib.inference.search import NEVER_GENERATED, beam_search, length_limits

@@ -24,10 +24,11 @@ from typing import Any
 
 from shared import write_result
 
+from nmtcourse.corpora import load_corpus
 from nmtcourse.doctor.diagnosis import Diagnosis, diagnose
 from nmtcourse.doctor.opening import of_pairs
 from nmtcourse.provenance import describe_machine
-from nmtlib.data.corpora import cache_folder, load_corpus
+from nmtlib.data.corpora import cache_folder
 from nmtlib.data.corpus import Pair, read_pairs
 
 RESULT = Path(__file__).parent / "results" / "doctor-alarms.json"

@@ -30,9 +30,9 @@ from own_sizes import keep as keep_size
 from own_sizes import row_of, subsample
 from shared import SHIPPED, parser, say, write_result
 
+from nmtcourse.corpora import load_corpus
 from nmtcourse.provenance import describe_machine
 from nmtcourse.recipes.own_text import plan_for
-from nmtlib.data.corpora import load_corpus
 from nmtlib.data.corpus import Corpus, Pair
 from nmtlib.inference.evaluate import evaluate
 from nmtlib.inference.translator import Translator

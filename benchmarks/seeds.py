@@ -28,11 +28,11 @@ from shared import (  # before torch, as it imports nmtlib first
 )
 
 # isort: split
+from nmtcourse.corpora import load_corpus
 from nmtcourse.provenance import command_line, describe_machine, training_summary
 from nmtcourse.recipes.ensemble import load_ensemble
 from nmtcourse.recipes.moses import moses_scorer
 from nmtcourse.recipes.neighbours import with_neighbours
-from nmtlib.data.corpora import load_corpus
 from nmtlib.inference.evaluate import evaluate
 from nmtlib.presets import load_settings
 from nmtlib.settings import Settings

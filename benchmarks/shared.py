@@ -15,7 +15,7 @@ import nmtlib  # noqa: F401  (before torch: it chooses how threads wait)
 # isort: split
 import torch
 
-from nmtlib.experiment import train
+from nmtcourse.recipes.recipe import train
 from nmtlib.files import write_atomically
 from nmtlib.run import Run
 from nmtlib.settings import Settings

@@ -32,8 +32,8 @@ from shared import (  # before torch, as it imports nmtlib first
 # isort: split
 import torch
 
+from nmtcourse.corpora import load_corpus
 from nmtcourse.provenance import command_line, describe_machine
-from nmtlib.data.corpora import load_corpus
 from nmtlib.data.corpus import Corpus
 from nmtlib.inference.evaluate import Scores, bleu_tokenizer, score
 from nmtlib.inference.translator import Translator

@@ -83,7 +83,7 @@ def overview() -> list[tuple[str, ...]]:
 
 def data(options: Namespace) -> None:
     """List or fetch corpora."""
-    from nmtlib.data import corpora
+    from nmtcourse import corpora
 
     if options.action == "list":
         if options.name:
@@ -99,10 +99,10 @@ def data(options: Namespace) -> None:
 
 def table(root: str | Path | None = None) -> list[tuple[str, ...]]:
     """The corpora in rows of text, headings first; 'here' are those with all files in the cache."""
-    from nmtlib.data.corpora import sources
+    from nmtcourse import corpora
 
     rows = [tuple("corpus train validation test download here licence".split())]
-    for source in sources():
+    for source in corpora.SOURCES:
         sizes = [f"{size:,}" for size in source.pairs] or ["no pairs", "", ""]
         here = "yes" if source.complete(root) else "no"
         rows.append((source.name, *sizes, f"{source.megabytes:g} MB", here, source.licence))

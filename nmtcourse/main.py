@@ -25,10 +25,9 @@ from nmtlib import cli
 from nmtlib.errors import note
 
 if TYPE_CHECKING:
-    from nmtlib.data.codec import Codec
-    from nmtlib.data.corpus import Corpus
+    from nmtlib.experiment import Material
     from nmtlib.run import Run
-    from nmtlib.settings import Settings
+    from nmtlib.training.trainer import Recipe
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -66,34 +65,49 @@ def build_parser() -> ArgumentParser:
 def train(options: Namespace) -> None:
     """Train as the core does; say what is wrong with the corpus, count its words, draw curves."""
     from nmtcourse import confidence
+    from nmtcourse.corpora import load_corpus
     from nmtcourse.doctor.remarks import after_evaluation, before_training
     from nmtcourse.provenance import circumstances
     from nmtcourse.recipes import own_text
+    from nmtcourse.recipes.recipe import read_recipe
     from nmtcourse.welcome import translation_of_epoch
-    from nmtlib.data.corpora import load_corpus
     from nmtlib.inference.translator import Translator
     from nmtlib.run import Run
     from nmtlib.training.history import read_history
 
-    about_settings = own_text.add_plan(options)
-    if cli.is_first():
-        print("".join(f"{line}\n" for line in about_settings), end="", flush=True)
+    folder, settings = cli.read_plan(options)
+    corpus = cli.read_corpus(options, settings.corpus, load_corpus)
+    if not options.resume:
+        settings, about_settings = own_text.follow_text(options, settings, corpus)
+        if cli.is_first():
+            print("".join(f"{line}\n" for line in about_settings), end="", flush=True)
+    course = read_recipe(settings.recipe)
 
-    def remarks(settings: Settings, corpus: Corpus, codecs: tuple[Codec, Codec]) -> list[str]:
-        lines = before_training(settings, corpus, codecs)
-        if settings.corpus.name:  # a corpus whose presets are known to work
-            return lines
-        return [*lines, *own_text.forecast(settings, codecs, corpus.train)]
+    def make_recipe(material: Material) -> Recipe:
+        for line in before_training(settings, material.corpus, material.codecs):
+            material.report(line)
+        if not settings.corpus.name:  # the presets of a corpus with a name are known to work
+            sized = settings.with_vocabularies(*(len(codec.vocab) for codec in material.codecs))
+            for line in own_text.forecast(sized, material.codecs, material.corpus.train):
+                material.report(line)
+        return course.make(settings, material)
 
-    shown = translation_of_epoch()
-    run = Run(cli.train(options, remarks=remarks, after_epoch=shown))
+    cli.train(
+        options,
+        folder,
+        settings,
+        course.change(corpus, settings),
+        recipe=make_recipe,
+        after_epoch=translation_of_epoch(corpus.validation),
+    )
+    run = Run(folder)
     if not cli.is_first():
         return
-    confidence.learn(run.folder, load_corpus(run.settings().corpus))
+    confidence.learn(run.folder, corpus)
     if options.evaluate:
         translator = Translator.load(run.folder)
         facts = circumstances(run, translator.device)
-        for scored in cli.evaluate_and_show(translator, run, **facts):
+        for scored in cli.evaluate_and_show(translator, run, corpus, **facts):
             print("".join(f"{remark}\n" for remark in after_evaluation(*scored)), end="")
     if run.history_file.is_file():
         from nmtcourse.curves import draw_curves  # not in processes that only help

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from argparse import SUPPRESS, ArgumentParser, RawDescriptionHelpFormatter, _SubParsersAction
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
@@ -44,19 +44,17 @@ def group(parser: ArgumentParser, commands: _SubParsersAction[ArgumentParser]) -
     parser.add_argument("--version", action="version", version=f"nmtlib {version('nmtlib')}")
 
 
-def translation_of_epoch() -> Callable[[Trainer], None]:
+def translation_of_epoch(pairs: Sequence[Pair]) -> Callable[[Trainer], None]:
     """After each epoch, a translation of one validation sentence: nonsense becomes language."""
     chosen: list[Pair] = []
 
     def show(trainer: Trainer) -> None:
-        from nmtlib.data.corpora import load_corpus
         from nmtlib.inference.translator import Translator
 
         if trainer.run is None or trainer.whole is None:
             return
         settings, (source, target) = trainer.run.settings(), trainer.run.codecs()
         if not chosen:  # some may be too long for the model, which trains without them
-            pairs = load_corpus(settings.corpus).validation
             by_length = sorted(pairs, key=lambda pair: len(source.encode(pair.source)))
             fits = (p for p in pairs if SHORTEST <= len(p.source.split()) <= LONGEST)
             pair = next(fits, by_length[0])

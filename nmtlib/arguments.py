@@ -16,7 +16,7 @@ from nmtlib.settings import explain
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-def instance(what: str, *types: type) -> Any:
+def instance(what: str, *types: Any) -> Any:
     """The kind of an argument that is of one of some types, `what` says of which."""
 
     def require(value: Any) -> Any:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from nmtlib.inference.search import Hypothesis
     from nmtlib.inference.translator import Translator
     from nmtlib.run import Run
-    from nmtlib.settings import Settings
+    from nmtlib.settings import CorpusSettings, Settings
 
 # Errors of the input, told in one line; any other exception is a bug of ours.
 EXPECTED_ERRORS = (ValueError, OSError, FloatingPointError, ModuleNotFoundError, MemoryError)
@@ -246,12 +246,15 @@ def is_run(folder: Path) -> bool:
 
 def run_train(options: Namespace) -> None:
     """The command `train`: train, then score the run if asked to."""
+    from nmtlib.data.corpora import load_corpus
     from nmtlib.inference.translator import Translator
     from nmtlib.run import Run
 
-    folder = train(options)
+    folder, settings = read_plan(options)
+    corpus = read_corpus(options, settings.corpus, load_corpus)
+    train(options, folder, settings, corpus)
     if options.evaluate and is_first():
-        evaluate_and_show(Translator.load(folder), Run(folder))
+        evaluate_and_show(Translator.load(folder), Run(folder), corpus)
 
 
 def is_first() -> bool:
@@ -259,13 +262,11 @@ def is_first() -> bool:
     return os.environ.get("RANK", "0") == "0"
 
 
-def train(options: Namespace, **how: Any) -> Path:
-    """Train a preset or resume a run; returns the run folder.
+def read_plan(options: Namespace) -> tuple[Path, Settings]:
+    """The folder to train in, and the settings of a new run or those of the one to resume.
 
-    `how` goes on to `nmtlib.train`.
+    Of a run that is resumed only the place of its corpus may change.
     """
-    from nmtlib import experiment
-    from nmtlib.data.corpora import load_corpus
     from nmtlib.presets import load_settings
     from nmtlib.run import Run
 
@@ -274,45 +275,20 @@ def train(options: Namespace, **how: Any) -> Path:
             "train needs the name of a preset, or --resume with --out; list the presets with: "
             "nmtlib summary"
         )
-    folder, settings, corpus, moved = choose_folder(options), None, None, None
+    folder = choose_folder(options)
     if not options.resume:
-        settings = load_settings(options.preset).with_assignments(options.assignments)
-    elif options.assignments:
-        moved = moved_settings(Run(folder), options.assignments)
-        corpus = load_corpus(moved.corpus)  # the run knows its digest
-    if options.evaluate:  # raises now, not after hours of training, if there is nothing to score
-        load_corpus((settings or moved or Run(folder).settings()).corpus).split("test")
-    report = partial(print, flush=True)
-    try:
-        experiment.train(
-            folder,
-            settings,
-            corpus=corpus,
-            moved=moved,
-            resume=options.resume,
-            minutes=options.minutes,
-            report=report,
-            **how,
-        )
-    except FileNotFoundError as error:
-        if not options.resume or "text file" not in str(error):
-            raise
-        advice = 'if it was moved, say where it is: --resume --set \'corpus.train=["…", "…"]\''
-        raise FileNotFoundError(f"{error}; {advice}") from None
-    if is_first():
-        report(f"the run is in {folder}")
-    return folder
-
-
-def moved_settings(run: Run, assignments: list[str]) -> Settings:
-    """The settings of a run whose corpus is in another place now; nothing else may change."""
-    if refused := [name for name in assignments if not name.startswith("corpus.")]:
-        raise ValueError(
-            f"--set {refused[0]} cannot change a run that is resumed; only where its corpus is may "
-            "change (corpus.train and so on).  To go on with other settings, start a new run from "
-            f"its weights: --set training.init_from={run.folder}"
-        )
-    return run.settings().with_assignments(assignments)
+        return folder, load_settings(options.preset).with_assignments(options.assignments)
+    for assignment in options.assignments:
+        if not assignment.startswith("corpus."):
+            raise ValueError(
+                f"--set {assignment} cannot change a run that is resumed; only where its corpus is "
+                "may change (corpus.train and so on).  To go on with other settings, start a new "
+                f"run from its weights: --set training.init_from={folder}"
+            )
+    settings = Run(folder).settings()
+    if options.assignments:
+        settings = settings.with_assignments(options.assignments)
+    return folder, settings
 
 
 def choose_folder(options: Namespace) -> Path:
@@ -325,31 +301,73 @@ def choose_folder(options: Namespace) -> Path:
     return options.out or choose(Path("runs") / Path(options.preset).stem)
 
 
-def evaluate_and_show(translator: Translator, run: Run, **facts: Any) -> list[Scored]:
+def read_corpus(
+    options: Namespace, settings: CorpusSettings, load: Callable[[CorpusSettings], Corpus]
+) -> Corpus:
+    """The corpus to train on, which `load` reads: once, for all that the command does with it.
+
+    Raises ValueError where it is to be scored and has no test split: now, not after hours.
+    """
+    try:
+        corpus = load(settings)
+    except FileNotFoundError as error:
+        if not options.resume or "text file" not in str(error):
+            raise
+        advice = 'if it was moved, say where it is: --resume --set \'corpus.train=["…", "…"]\''
+        raise FileNotFoundError(f"{error}; {advice}") from None
+    if options.evaluate:
+        corpus.split("test")
+    return corpus
+
+
+def train(options: Namespace, folder: Path, settings: Settings, corpus: Corpus, **how: Any) -> None:
+    """Train a new run or resume one, as `nmtlib.train` does, to which `how` goes on."""
+    from nmtlib import experiment
+
+    report = partial(print, flush=True)
+    experiment.train(
+        folder,
+        None if options.resume else settings,
+        corpus=corpus,
+        resume=options.resume,
+        minutes=options.minutes,
+        report=report,
+        **how,
+    )
+    if is_first():
+        report(f"the run is in {folder}")
+
+
+def evaluate_and_show(
+    translator: Translator, run: Run, corpus: Corpus, **facts: Any
+) -> list[Scored]:
     """Score the test split, and the challenge split if there is one; show five translations."""
     from nmtlib.inference.evaluate import format_samples
 
-    scored = [evaluate_run(translator, run, facts=facts)]
-    _, corpus, _, hypotheses = scored[0]
+    scored = [evaluate_run(translator, run, corpus, facts=facts)]
+    hypotheses = scored[0][-1]
     if corpus.challenge:
-        scored.append(evaluate_run(translator, run, "challenge", facts=facts))
+        scored.append(evaluate_run(translator, run, corpus, "challenge", facts=facts))
     print("\n".join(["", *format_samples(corpus.test[:5], hypotheses[:5])]))
     return scored
 
 
 def evaluate(options: Namespace) -> None:
     """The command `evaluate`: score a run on one split."""
+    from nmtlib.data.corpora import load_corpus
     from nmtlib.inference.translator import Translator
     from nmtlib.run import find_run
 
     run = find_run(options.folder)
+    translator, corpus = Translator.load(run.folder), load_corpus(run.settings().corpus)
     how = {"beam": options.beam, "length_penalty": options.length_penalty}
-    evaluate_run(Translator.load(run.folder), run, options.split, options.output, **how)
+    evaluate_run(translator, run, corpus, options.split, options.output, **how)
 
 
 def evaluate_run(
     translator: Translator,
     run: Run,
+    corpus: Corpus,
     split: str = "test",
     output: Path | None = None,
     *,
@@ -363,10 +381,8 @@ def evaluate_run(
     written beside the scores.  A shipped run is left
     as it is; one that cannot be written to is an error only without `output`.
     """
-    from nmtlib.data.corpora import load_corpus
     from nmtlib.inference import evaluate as scoring
 
-    corpus = load_corpus(translator.settings.corpus)
     evaluation, hypotheses = scoring.evaluate(translator, corpus, split, **how)
     print("\n".join(evaluation.lines()), flush=True)
     data = json.dumps({**evaluation.to_dict(), **facts}, indent=2, ensure_ascii=False) + "\n"

@@ -11,7 +11,6 @@ import pytest
 import torch
 from hypothesis import HealthCheck, settings
 
-import nmtcourse  # noqa: F401  (adds its corpora, presets and recipes)
 from nmtcourse.doctor.known import check
 from nmtlib.data.corpora import load_corpus
 

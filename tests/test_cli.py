@@ -22,9 +22,9 @@ from resetting import reset
 from tiny import PRESET, sentence_pairs
 
 from nmtcourse import main as cli
+from nmtcourse.corpora import load_corpus, names
 from nmtcourse.welcome import GROUPS, WELCOME
 from nmtlib import cli as core
-from nmtlib.data.corpora import load_corpus, names
 from nmtlib.files import write_atomically
 from nmtlib.inference.translator import Translator
 from nmtlib.presets import load_settings, presets
@@ -516,7 +516,7 @@ def test_the_models_of_real_languages_translate_right_after_the_installation(cal
 def test_a_shipped_model_is_scored_and_left_as_it_is(call, tmp_path, monkeypatch):
     toy, scores = load_corpus("toy-de-en"), tmp_path / "scores.json"
     few = replace(toy, test=toy.test[:5], train=toy.train[:5])
-    monkeypatch.setattr("nmtlib.data.corpora.load_corpus", lambda settings: few)
+    monkeypatch.setattr("nmtcourse.corpora.load_corpus", lambda settings: few)
     before = sorted(SHIPPED.rglob("*"))
     assert call("evaluate", "toy-de-en", "--beam", "1", "--output", scores)[0] == 0
     assert scores.is_file() and sorted(SHIPPED.rglob("*")) == before

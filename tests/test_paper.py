@@ -23,9 +23,9 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 import nmtlib
+from nmtcourse.corpora import names
 from nmtcourse.explorer.page import explore
 from nmtcourse.main import build_parser
-from nmtlib.data.corpora import names
 from nmtlib.data.corpus import SPLITS
 from nmtlib.presets import load_settings, presets
 from nmtlib.settings import Settings

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmtlib.data import corpora
+from nmtcourse import corpora
 from nmtlib.model.transformer import TransformerConfig
 from nmtlib.presets import load_settings, presets
 from nmtlib.settings import SECTIONS, CorpusSettings, Settings

@@ -79,7 +79,7 @@ def check(options: Namespace) -> int:
 
 
 def _refuse(options: Namespace) -> None:
-    from nmtlib.data import corpora
+    from nmtcourse import corpora
 
     if not options.name:
         raise ValueError(
@@ -106,8 +106,8 @@ def _refuse(options: Namespace) -> None:
 
 def diagnosis_of(options: Namespace) -> Diagnosis | None:
     """The diagnosis of what is named; None for a corpus by name that is not there."""
+    from nmtcourse import corpora
     from nmtcourse.doctor import diagnosis, known, opening
-    from nmtlib.data import corpora
     from nmtlib.presets import load_settings
 
     name, path = options.name, Path(options.name)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-from nmtlib.data.corpora import Source, find
+from nmtcourse.corpora import find
+from nmtlib.data.corpora import Source
 
 
 class Report(NamedTuple):

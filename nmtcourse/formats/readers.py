@@ -164,6 +164,3 @@ def read(path: str | Path, languages: Sequence[str]) -> Iterator[tuple[str, str]
             yield row.source, row.target
     except ERRORS as error:
         raise ValueError(f"{path}: {error}") from None
-
-
-read_tmx = read_csv = read_jsonl = read_json = read_xliff = read  # by the ending of the file

@@ -101,7 +101,7 @@ def capstone(folder: str | Path, name: str) -> Entry:
     Raises FileNotFoundError if the folder is not a run, and ValueError for a corpus without a
     challenge, for a run over budget, or one trained with outside help.
     """
-    from nmtlib.data.corpora import load_corpus
+    from nmtcourse.corpora import load_corpus
     from nmtlib.inference.evaluate import evaluate
     from nmtlib.inference.translator import Translator
     from nmtlib.run import Run

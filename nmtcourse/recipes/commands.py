@@ -86,6 +86,7 @@ def add_others(option: Callable[..., Any]) -> None:
 
 def evaluate(options: Namespace) -> None:
     """Score a run, or several together, or with neighbours; with --moses also as papers do."""
+    from nmtcourse.corpora import load_corpus
     from nmtcourse.doctor.remarks import after_evaluation
     from nmtcourse.provenance import circumstances
     from nmtcourse.recipes.ensemble import load_ensemble
@@ -103,9 +104,10 @@ def evaluate(options: Namespace) -> None:
         label += f"-neighbours{neighbours}"
         label += "" if weight in (None, WEIGHT) else f"-weight{weight:.15g}"
     models = load_ensemble([run.folder, *options.others])
+    corpus = load_corpus(run.settings().corpus)
     translator = with_neighbours(models, neighbours, weight)
-    how["facts"] = circumstances(run, translator.device)
-    scored = cli.evaluate_run(translator, run, options.split, options.output, label=label, **how)
+    how |= {"label": label, "facts": circumstances(run, translator.device)}
+    scored = cli.evaluate_run(translator, run, corpus, options.split, options.output, **how)
     for remark in after_evaluation(*scored):
         print(remark)
 

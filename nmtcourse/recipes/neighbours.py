@@ -17,10 +17,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from nmtcourse.corpora import load_corpus
 from nmtcourse.recipes.ensemble import Ensemble
 from nmtlib.data.batching import Example, collate, token_batches
 from nmtlib.data.codec import encode_pairs
-from nmtlib.data.corpora import load_corpus
 from nmtlib.errors import require
 from nmtlib.inference.translator import Translator
 from nmtlib.model.layers import DecoderState

@@ -32,11 +32,9 @@ import torch
 
 from nmtlib.data.batching import Batch, lengths_of, plan_batches
 from nmtlib.data.codec import Codec, encode_pairs
-from nmtlib.data.corpora import load_corpus
-from nmtlib.data.corpus import Pair
+from nmtlib.data.corpus import Corpus, Pair
 from nmtlib.data.tokenizers import BPETokenizer
 from nmtlib.model.transformer import Transformer
-from nmtlib.presets import load_settings
 from nmtlib.settings import Settings, find
 from nmtlib.training.hardware import choose_device
 from nmtlib.training.loss import smoothed_loss
@@ -189,31 +187,31 @@ def power_of_two(value: float) -> int:
     return 2 ** round(math.log2(max(value, 1)))
 
 
-def add_plan(options: Namespace) -> list[str]:
-    """Fill what a reader's settings leave open with the plan; returns lines about it.
+def follow_text(
+    options: Namespace, settings: Settings, corpus: Corpus
+) -> tuple[Settings, list[str]]:
+    """The settings of a new run, with the plan for what they leave open; and lines about it.
 
     `options` are those of `nmtlib train`.  Only settings from a file with its own text follow the
-    corpus: a preset is known to work, and a resumed or fine-tuned run is what it was.
+    corpus: a preset is known to work, and a fine-tuned run is what it was.
     """
-    if options.resume or not str(options.preset).endswith(".toml"):
-        return []
-    settings = load_settings(options.preset).with_assignments(options.assignments)
+    if not str(options.preset).endswith(".toml"):
+        return settings, []
     if settings.corpus.name or settings.training.init_from or not settings.corpus.train:
-        return []
+        return settings, []
     given = keys_of(options.preset, options.assignments)
     training = settings.training
     plan = plan_for(
-        load_corpus(settings.corpus).train,
+        corpus.train,
         epochs=training.epochs if "training.epochs" in given else 0,
         max_tokens=training.max_tokens if "training.max_tokens" in given else 0,
     ).without(given)
     if not plan.choices:
-        return []
-    # What is given comes last, so it stays.
+        return settings, []
     values = [f"{choice.key}={json.dumps(choice.value)}" for choice in plan.choices]
-    options.assignments = [*values, *options.assignments]
     named = ", ".join(value.partition(".")[2] for value in values)
-    return [f"settings that follow your text, since {options.preset} leaves them open: {named}"]
+    line = f"settings that follow your text, since {options.preset} leaves them open: {named}"
+    return settings.changed(plan.sections()), [line]
 
 
 def keys_of(path: str | Path, assignments: Sequence[str]) -> set[str]:

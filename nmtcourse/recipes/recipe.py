@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, fields, replace
+from functools import partial
 from itertools import chain
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import torch
@@ -13,33 +15,37 @@ from pydantic import Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 from torch import Tensor
 
+from nmtcourse.corpora import READERS, load_corpus
 from nmtcourse.recipes.losses import disagreement, distance_to_teacher
 from nmtcourse.recipes.mixing import in_both_directions, mixed_by_epoch, with_synthetic
 from nmtcourse.recipes.muon import Muon
 from nmtcourse.recipes.recorded import FewShapes, RecordedUpdate
 from nmtcourse.recipes.teachers import load_teachers
+from nmtlib import experiment
 from nmtlib.data.batching import Batch, Example
 from nmtlib.data.codec import encode_pairs
 from nmtlib.data.corpus import Corpus, read_pairs
 from nmtlib.errors import did_you_mean
-from nmtlib.experiment import Material, Report, Variation, digest_of
+from nmtlib.experiment import Material, digest_of
 from nmtlib.model.embeddings import GENERATOR
 from nmtlib.model.transformer import Transformer
-from nmtlib.run import find_run
+from nmtlib.presets import load_settings
+from nmtlib.run import Run, find_run
 from nmtlib.settings import FROZEN, Settings, TrainingSettings, explain
 from nmtlib.specials import PAD
+from nmtlib.training.history import EpochRecord
 from nmtlib.training.loss import Totals, losses
 from nmtlib.training.trainer import Recipe
 
 Weight = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Share = Annotated[float, Field(gt=0, le=1)]
 Ratio = Annotated[float, Field(gt=0, le=1000)]
-Path = Annotated[str, Field(pattern=r"^[^\x00]*[^\s\x00][^\x00]*$")]
+Place = Annotated[str, Field(pattern=r"^[^\x00]*[^\s\x00][^\x00]*$")]  # a file, or a run's name
 
 
 @dataclass(frozen=True, config=FROZEN)
-class CourseRecipe(Variation):
-    """Additions to a run, each of them off unless it is set.
+class CourseRecipe:
+    """The section [recipe] of the settings: additions to a run, each of them off unless it is set.
 
     `r_drop`: weight of agreement between two passes of each batch with different dropout (Liang et
     al. 2021).  `teachers` are runs of the same vocabularies: for each batch one of them is asked,
@@ -54,19 +60,20 @@ class CourseRecipe(Variation):
     """
 
     r_drop: Weight = 0.0
-    teachers: list[Path] = field(default_factory=list)
+    teachers: list[Place] = field(default_factory=list)
     teacher_weight: Share = 0.5
     optimizer: Literal["adam", "muon"] = "adam"
-    synthetic: list[Path] = field(default_factory=list)
+    synthetic: list[Place] = field(default_factory=list)
     synthetic_ratio: Ratio = 1.0
     both_directions: bool = False
     recorded: bool = False
     compile: Literal["no", "layers"] = "no"
 
-    def corpus(self, corpus: Corpus, settings: Settings) -> Corpus:
+    def change(self, corpus: Corpus, settings: Settings) -> Corpus:
         """The corpus with synthetic pairs, and with each pair turned round, where asked for."""
         if self.synthetic:
-            more = chain.from_iterable(read_pairs([file]) for file in self.synthetic)
+            files = (read_pairs([file], readers=READERS) for file in self.synthetic)
+            more = chain.from_iterable(files)
             corpus = with_synthetic(corpus, more)
         if not self.both_directions:
             return corpus
@@ -83,23 +90,22 @@ class CourseRecipe(Variation):
             )
         return in_both_directions(corpus)
 
-    def recipe(self, material: Material, report: Report) -> Recipe:
+    def make(self, settings: Settings, material: Material) -> Recipe:
         """How the `Trainer` trains with what is set."""
         if self.recorded and self.optimizer != "adam":
             raise ValueError("recipe.recorded needs optimizer = 'adam': muon cannot be recorded")
         recipe, identity = Recipe(), {}
         teachers: list[Transformer] = []
         if self.teachers:
-            about = material.settings, material.codecs
             teachers, identity["teachers"] = load_teachers(
-                self.teachers, *about, self.both_directions
+                self.teachers, settings, material.codecs, self.both_directions
             )
         if self.r_drop or teachers or self.recorded or self.compile != "no":
             recipe = replace(recipe, loss=(loss := RecipeLoss(self, teachers)))
         if self.optimizer == "muon":
             recipe = replace(recipe, optimizer=Muon)
         if material.corpus.synthetic:
-            mixed, identity["synthetic pairs"] = self.mix(material, report)
+            mixed, identity["synthetic pairs"] = self.mix(settings, material)
             recipe = replace(recipe, examples=mixed)
         if self.recorded:
             update = RecordedUpdate(loss.draw_teacher)
@@ -107,10 +113,10 @@ class CourseRecipe(Variation):
         return replace(recipe, identity=identity)
 
     def mix(
-        self, material: Material, report: Report
+        self, settings: Settings, material: Material
     ) -> tuple[Callable[[int], Sequence[Example]], str]:
         """What an epoch takes of real and synthetic examples, and the SHA-256 of the latter."""
-        settings, training, ratio = material.settings, material.training, self.synthetic_ratio
+        training, ratio = material.training, self.synthetic_ratio
         longest = min(settings.training.max_length, settings.model.max_length)
         synthetic, too_long = encode_pairs(material.corpus.synthetic, *material.codecs, longest)
         if not round(ratio * len(training)) or not synthetic:
@@ -119,7 +125,7 @@ class CourseRecipe(Variation):
                 f"(synthetic_ratio {ratio:g} of {len(training):,} real ones); give others, raise "
                 "the ratio, or leave them out"
             )
-        report(
+        material.report(
             f"{len(synthetic):,} synthetic pairs, of which an epoch takes {ratio:g} for each real "
             f"one; left out as too long: {too_long}"
         )
@@ -127,8 +133,31 @@ class CourseRecipe(Variation):
         return mixed, digest_of(synthetic)
 
 
-def course(options: Mapping[str, Any]) -> CourseRecipe:
-    """The recipe with these options.  Raises ValueError naming one that is unknown or wrong."""
+def train(
+    folder: str | Path,
+    settings: Settings | str | Path | None = None,
+    *,
+    corpus: Corpus | None = None,
+    **how: Any,
+) -> list[EpochRecord]:
+    """Train as `nmtlib.train` does, with the corpora of the course and the section [recipe]."""
+    settings = load_settings(settings) if isinstance(settings, str | Path) else settings
+    known = settings or Run(folder).settings()
+    course = read_recipe(known.recipe)
+    corpus = course.change(corpus or load_corpus(known.corpus), known)
+    make_recipe = partial(course.make, known)
+    return experiment.train(folder, settings, corpus=corpus, recipe=make_recipe, **how)
+
+
+def read_recipe(section: Mapping[str, Any]) -> CourseRecipe:
+    """The section [recipe] of settings, which may be empty.
+
+    Raises ValueError for another name than 'course', or an option that is unknown or wrong.
+    """
+    options = dict(section)
+    if options and (name := options.pop("name", "")) != "course":
+        hint = did_you_mean(str(name), ["course"])
+        raise ValueError(f"[recipe] has an unknown name {name!r}{hint}; there is course")
     known = [option.name for option in fields(CourseRecipe)]
     for name in options:
         if name not in known:

@@ -49,7 +49,7 @@ def find_teacher(name: str, settings: Settings, both_directions: bool) -> Run:
     except (FileNotFoundError, ValueError) as error:
         raise type(error)(f"recipe.teachers: {error}") from None
     both = bool(known.recipe.get("both_directions"))
-    require_languages("recipe.teachers", run, settings, either_way=both)
+    require_languages("recipe.teachers", run, settings.corpus.languages, either_way=both)
     if both_directions and not both:
         raise ValueError(
             f"recipe.teachers: {run.folder} translates one way only; it cannot teach a run with "

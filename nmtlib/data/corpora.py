@@ -7,16 +7,16 @@ import os
 import sys
 import tomllib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from hashlib import sha256
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
-from nmtlib import registry
 from nmtlib.arguments import checked, instance
 from nmtlib.data.codec import Vocab
-from nmtlib.data.corpus import SPLITS, Corpus, Pair, read_pairs
+from nmtlib.data.corpus import SPLITS, Corpus, Pair, Readers, read_pairs
 from nmtlib.errors import did_you_mean
 from nmtlib.files import text_lines
 from nmtlib.settings import FILES, CorpusSettings
@@ -169,30 +169,28 @@ MULTI30K = Source(name="multi30k-de-en", reader=_read_multi30k, **PUBLISHED["mul
 CMN = Source(name="cmn-en-zh", reader=_read_cmn, **PUBLISHED["cmn-en-zh"])
 
 
-def sources() -> list[Source]:
-    """Ours, and those that packages have added."""
-    return [*TOYS, MULTI30K, CMN, *registry.added("corpora").values()]
+SOURCES: Sequence[Source] = (*TOYS, MULTI30K, CMN)
 
 
-def names() -> list[str]:
+def names(sources: Sequence[Source] = SOURCES) -> list[str]:
     """The corpora in the order of the course; each can also be read the other way (`toy-en-de`).
 
-    >>> names()[:3]
-    ['toy-de-en', 'toy-en-zh', 'multi30k-de-en']
+    >>> names()
+    ['toy-de-en', 'toy-en-zh', 'multi30k-de-en', 'cmn-en-zh']
     """
-    return [source.name for source in sources() if source.pairs]
+    return [source.name for source in sources if source.pairs]
 
 
-def find(name: str) -> Source:
+def find(name: str, sources: Sequence[Source] = SOURCES) -> Source:
     """The source of a corpus, whichever way it is read.  Raises ValueError for an unknown name."""
     known: dict[str, Source] = {}
-    for source in sources():
+    for source in sources:
         stem, *languages = source.name.rsplit("-", 2)
         known |= {source.name: source, "-".join([stem, *reversed(languages)]): source}
     if name not in known:
         raise ValueError(
             f"unknown corpus {name!r}{did_you_mean(name, known)}; "
-            f"the corpora, each also reversed: {', '.join(names())}{registry.missing('corpora')}"
+            f"the corpora, each also reversed: {', '.join(names(sources))}"
         )
     return known[name]
 
@@ -201,21 +199,29 @@ def find(name: str) -> Source:
     corpus=instance("the name of a corpus, or settings of one", str, CorpusSettings),
     root=instance("the name of a folder, as str or Path", str, Path, type(None)),
 )
-def load_corpus(corpus: str | CorpusSettings, *, root: str | Path | None = None) -> Corpus:
+def load_corpus(
+    corpus: str | CorpusSettings,
+    *,
+    root: str | Path | None = None,
+    sources: Sequence[Source] = SOURCES,
+    readers: Readers = MappingProxyType({}),
+) -> Corpus:
     """The corpus of a name, or that of settings; missing files of a name are fetched first.
 
-    `root` is the cache, `cache_folder()` unless given.  Raises ValueError for an unknown name, a
-    damaged file, or settings with neither a name nor training and validation files, or both;
-    FileNotFoundError, naming the address and the place, for a file that cannot be fetched.
+    `root` is the cache, `cache_folder()` unless given.  `sources` are the corpora that have a name,
+    and `readers` those of files, as `read_pairs` takes them: `nmtcourse.corpora.load_corpus` knows
+    more of both.  Raises ValueError for an unknown name, a damaged file, or settings with neither a
+    name nor training and validation files, or both; FileNotFoundError, naming the address and the
+    place, for a file that cannot be fetched.
     """
-    if isinstance(corpus, str):
-        source = find(corpus)
-        pairs = source.read(source.fetch(root))
-        return pairs if corpus == source.name else pairs.reversed()
-    settings = corpus
+    settings = CorpusSettings(corpus) if isinstance(corpus, str) else corpus
     settings.require_one_origin()
     if settings.name:
-        return load_corpus(settings.name, root=root)
+        source = find(settings.name, sources)
+        pairs = source.read(source.fetch(root))
+        if settings.name != source.name:
+            pairs = pairs.reversed()
+        return replace(pairs, origin=settings)
     languages = settings.languages
     if all(languages) and not any(getattr(settings, split) for split in FILES):
         raise ValueError(
@@ -233,5 +239,6 @@ def load_corpus(corpus: str | CorpusSettings, *, root: str | Path | None = None)
         if len(files) > 2:
             raise ValueError(f"[corpus] {split} is one TSV file or two text files, not {files}")
         if files:
-            splits[split] = read_pairs(files, (settings.source_language, settings.target_language))
-    return Corpus("own", *languages, **splits)
+            tags = settings.source_language, settings.target_language
+            splits[split] = read_pairs(files, tags, readers)
+    return Corpus("own", *languages, **splits, origin=settings)

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 from unicodedata import category, normalize
 
-from nmtlib import registry
 from nmtlib.files import text_lines
-from nmtlib.settings import language_of
+from nmtlib.settings import CorpusSettings, language_of
 
 SPLITS = ("train", "validation", "test", "challenge")
 LONGEST_WORD = 1_000  # characters without white space; BPE would need minutes for a million
 # Unicode categories of characters that show nothing by themselves, and letters that are blank.
 INVISIBLE = {"Cc", "Cf", "Cs", "Cn", "Mn", "Me", "Zs", "Zl", "Zp"}
 BLANK = "\u115f\u1160\u2800\u3164\uffa0"
+# The ending of a file, such as "csv" -> a function of the file and the two languages: its pairs.
+Readers = Mapping[str, Callable[[str | Path, Sequence[str]], Iterable[Sequence[str]]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,8 @@ class Corpus:
 
     `vocabularies` are the token lists (source, target; specials first) that a corpus is published
     with, if it is; `notes` say what a reader of its sizes should know; `synthetic` are more
-    training pairs, one side of which a model generated.
+    training pairs, one side of which a model generated.  `origin` says where it was read, None for
+    pairs in memory: a run that is trained on it writes that into its settings.
     """
 
     name: str
@@ -56,6 +59,7 @@ class Corpus:
     vocabularies: tuple[list[str], list[str]] | None = None
     notes: Sequence[str] = ()
     synthetic: Sequence[Pair] = ()
+    origin: CorpusSettings | None = field(default=None, compare=False)
 
     @classmethod
     def from_pairs(
@@ -117,6 +121,7 @@ class Corpus:
             source_language=target,
             target_language=source,
             vocabularies=self.vocabularies and (self.vocabularies[1], self.vocabularies[0]),
+            origin=None,  # which names the other direction
             **{split: [pair.reversed() for pair in getattr(self, split)] for split in splits},
         )
 
@@ -160,11 +165,15 @@ def _checked(pair: Pair | Sequence[str], where: str) -> Pair:
     return Pair(source, target, pair.alignment if isinstance(pair, Pair) else ())
 
 
-def read_pairs(files: Sequence[str | Path], languages: Sequence[str] = ("", "")) -> list[Pair]:
+def read_pairs(
+    files: Sequence[str | Path],
+    languages: Sequence[str] = ("", ""),
+    readers: Readers = MappingProxyType({}),
+) -> list[Pair]:
     """The pairs of [one TSV file] or of [source file, target file].
 
     A TSV line is `source TAB target`; of two files, line i of one translates line i of the other;
-    another package may read files with other endings (see `nmtlib.registry`).
+    one file whose ending is among `readers` is read by that one.
     Raises FileNotFoundError for a missing file, and ValueError for files without a line, or naming
     the first line that has no partner, an empty side, a word that `split_words` refuses or another
     number of columns: a shifted line would pair every later sentence with the wrong one.
@@ -172,7 +181,7 @@ def read_pairs(files: Sequence[str | Path], languages: Sequence[str] = ("", ""))
     if not isinstance(files, tuple | list) or len(files) not in (1, 2):
         raise ValueError(f"expected [one TSV file] or [source file, target file], not {files!r}")
     name, pairs, refused = " | ".join(map(str, files)), [], []
-    for number, row in enumerate(_rows(files, languages), start=1):
+    for number, row in enumerate(_rows(files, languages, readers), start=1):
         where = f"{name}, line {number}"
         try:
             if len(row) != 2:
@@ -194,12 +203,17 @@ def read_pairs(files: Sequence[str | Path], languages: Sequence[str] = ("", ""))
     return pairs
 
 
-def _rows(files: Sequence[str | Path], languages: Sequence[str]) -> Iterable[Sequence[Any]]:
+def _rows(
+    files: Sequence[str | Path], languages: Sequence[str], readers: Readers
+) -> Iterable[Sequence[Any]]:
     if len(files) == 2:
         return zip_longest(*map(text_lines, files))
     ending = str(files[0]).removesuffix(".gz").rpartition(".")[2].lower()
-    if reader := registry.added("readers").get(ending):
-        return reader(files[0], languages)
+    if ending in readers:
+        return readers[ending](files[0], languages)
     if ending in ("csv", "json", "jsonl", "tmx", "xlf", "xliff"):
-        raise ValueError(f"{files[0]}: no reader of .{ending} files{registry.missing('readers')}")
+        raise ValueError(
+            f"{files[0]}: the core reads no .{ending} files; the command nmtlib does, and in "
+            "Python nmtcourse.corpora.load_corpus"
+        )
     return (line.split("\t") for line in text_lines(files[0]))

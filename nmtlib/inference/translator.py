@@ -18,7 +18,7 @@ from nmtlib.data.codec import Codec
 from nmtlib.data.corpus import split_words
 from nmtlib.data.tokenizers import SPACE_MARK
 from nmtlib.inference.search import Hypothesis, beam_search
-from nmtlib.model.attention import record_attention
+from nmtlib.model.attention import AttentionClass, MultiHeadAttention, record_attention
 from nmtlib.model.transformer import Transformer
 from nmtlib.run import find_run
 from nmtlib.settings import DecodingSettings, Settings, explain
@@ -64,13 +64,19 @@ class Translator:
     @classmethod
     @checked(run=PathLike, checkpoint=str, device=str | None)
     def load(
-        cls, run: str | Path, *, checkpoint: str = "", device: str | None = None
+        cls,
+        run: str | Path,
+        *,
+        checkpoint: str = "",
+        device: str | None = None,
+        attention: AttentionClass = MultiHeadAttention,
     ) -> Translator:
         """Load a run folder, or by its name a model that comes with the package ("toy-de-en").
 
         `checkpoint`, such as "epoch-003", defaults to the weights chosen at the end of training,
-        until then the best epoch's, and `device` to that of the run if it is there.  Raises
-        FileNotFoundError for a missing run or checkpoint, ValueError for a damaged one.
+        until then the best epoch's, and `device` to that of the run if it is there.  `attention` is
+        the class that the run was trained with.  Raises FileNotFoundError for a missing run or
+        checkpoint, ValueError for a damaged one.
         """
         folder = find_run(run)
         settings, (source, target) = folder.settings(), folder.codecs()
@@ -79,8 +85,8 @@ class Translator:
             trained_on = "cpu"  # a run is also used on other machines
         target_device = choose_device(device or trained_on)
         config = settings.with_vocabularies(len(source.vocab), len(target.vocab)).model
-        tensors = read_weights(folder, config, checkpoint)
-        model = Transformer(config).to(target_device)
+        tensors = read_weights(folder, config, checkpoint, attention=attention)
+        model = Transformer(config, attention).to(target_device)
         load_weights(model, tensors, where=folder.folder)
         return cls(model, source, target, settings)
 

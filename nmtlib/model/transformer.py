@@ -49,7 +49,7 @@ class Transformer(nn.Module):
         super().__init__()
         for side in ("source_vocab_size", "target_vocab_size"):
             require(getattr(config, side) >= 1, side, "at least 1", getattr(config, side))
-        self.config = config
+        self.config, self.attention = config, attention
         self.checkpoint_activations = False  # of the training, so not in the configuration
         d_model, pre_norm = config.d_model, config.norm == "pre"
 

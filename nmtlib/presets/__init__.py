@@ -7,7 +7,6 @@ from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
-from nmtlib import registry
 from nmtlib.arguments import PathLike, checked
 from nmtlib.errors import did_you_mean
 from nmtlib.files import names_a_file
@@ -15,9 +14,8 @@ from nmtlib.settings import Settings
 
 
 def _files() -> dict[str, Traversable]:
-    """The file of each preset: ours, and those that packages have added."""
-    packages = [__name__, *registry.ADDED["presets"].values()]
-    files = [file for package in packages for file in resources.files(package).iterdir()]
+    """The file of each preset."""
+    files = resources.files(__name__).iterdir()
     return {f.name.removesuffix(".toml"): f for f in files if f.name.endswith(".toml")}
 
 
@@ -41,7 +39,6 @@ def load_settings(preset: str | Path) -> Settings:
         raise ValueError(
             f"unknown preset {preset!r}{did_you_mean(preset, known)}; the presets are "
             f"{', '.join(sorted(known))}, or give the path of a .toml file"
-            f"{registry.missing('presets')}"
         )
     text = path.read_bytes() if path else known[preset].read_bytes()
     try:

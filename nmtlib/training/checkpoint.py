@@ -18,6 +18,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from nmtlib.files import write_atomically
+from nmtlib.model.attention import AttentionClass, MultiHeadAttention
 from nmtlib.model.transformer import Transformer, TransformerConfig
 from nmtlib.run import Run
 from nmtlib.settings import explain
@@ -158,15 +159,39 @@ def require_identity(
         )
 
 
+def identity_of_attention(attention: AttentionClass) -> dict[str, str]:
+    """The name of a class of attention that is not nmtlib's own, as it is part of an identity."""
+    return {} if attention is MultiHeadAttention else {"attention": attention.__name__}
+
+
+def require_attention(path: str | Path, saved: str, given: str) -> None:
+    """Raise ValueError unless a model has the class of attention that it was trained with.
+
+    The weights are the same for all classes, so nothing else would tell.
+    """
+    if saved != given:
+        before = f"attention={saved}" if saved else "nmtlib's own attention"
+        now = f"attention={given}" if given else "nmtlib's own"
+        raise ValueError(
+            f"{path} was trained with {before}, not with {now}: in Python, give `train` and `load` "
+            "the same class"
+        )
+
+
 def read_weights(
-    run: Run, config: TransformerConfig, checkpoint: str = "", free: Sequence[str] = ()
+    run: Run,
+    config: TransformerConfig,
+    checkpoint: str = "",
+    free: Sequence[str] = (),
+    attention: AttentionClass = MultiHeadAttention,
 ) -> dict[str, Tensor]:
     """The weights of a run for a model of `config`; only the fields `free` may differ.
 
     `checkpoint` is that of `Run.weights_file`.  Raises ValueError where a size differs, or settings
     or a vocabulary were changed since the weights were saved.
     """
-    return read_of_run(run.weights_file(checkpoint), config, run.digests(), free)[0]
+    identity = run.digests() | identity_of_attention(attention)
+    return read_of_run(run.weights_file(checkpoint), config, identity, free)[0]
 
 
 def read_of_run(
@@ -184,7 +209,9 @@ def read_of_run(
     if config:
         same = {name: getattr(config, name) for name in free}
         require_config(path, replace(saved, **same), config)
-    require_identity(path, read_notes(path, notes, Origin).identity, identity)
+    known = read_notes(path, notes, Origin).identity
+    require_attention(path, known.get("attention", ""), identity.get("attention", ""))
+    require_identity(path, known, identity)
     named = re.fullmatch(r"epoch-(\d+)", path.stem)
     weights = notes.get("weights")
     if named and weights != f"epoch {int(named[1])}":
@@ -224,7 +251,8 @@ def _copy(tensors: Tensors, targets: Tensors, prefix: str, where: str | Path) ->
 
 def load_model(path: str | Path) -> Transformer:
     """The model of a checkpoint, rebuilt from the file alone, in evaluation mode, on the CPU."""
-    config, tensors, _ = read_checkpoint(path)
+    config, tensors, notes = read_checkpoint(path)
+    require_attention(path, read_notes(path, notes, Origin).identity.get("attention", ""), "")
     model = Transformer(config)
     load_weights(model, tensors, where=path)
     return model.eval()
@@ -327,14 +355,15 @@ def choose_model(
     """
     config, device = model.config, next(model.parameters()).device
     tensors, about = read_of_run(run.best_file, config, identity)
-    chosen, notes = Transformer(config), read_notes(run.best_file, about, WeightsNotes)
+    chosen = Transformer(config, model.attention)
+    notes = read_notes(run.best_file, about, WeightsNotes)
     load_weights(chosen, tensors, where=run.best_file)
     epochs = [file for file in files if file.is_file()]
     lost = [file.stem for file in files if file not in epochs]
     lines = [f"missing, so not averaged: {', '.join(lost)}"] if lost else []
     always = keep == "average"
     if len(epochs) > 1 or (epochs and always):
-        averaged = Transformer(config).to(device)
+        averaged = Transformer(config, model.attention).to(device)
         load_weights(averaged, average_checkpoints(epochs, config, identity))
         nll = validate(averaged).nll_per_token
         if nll < notes.validation_nll or always:

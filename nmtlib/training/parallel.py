@@ -97,7 +97,7 @@ def gather_model(model: Transformer, processes: Processes) -> Transformer | None
         weights = gathering.get_model_state_dict(model, options=options)
     if not processes.is_main:
         return None
-    whole = Transformer(model.config).to(next(model.parameters()).dtype)
+    whole = Transformer(model.config, model.attention).to(next(model.parameters()).dtype)
     whole.load_state_dict(weights)
     return whole.train(model.training)
 

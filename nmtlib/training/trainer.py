@@ -72,15 +72,15 @@ class Recipe:
 
     `loss` is called with model, batch and settings.  `examples` gives those of each epoch, counted
     from 0, instead of the training split.  `optimizer` makes one for the model, `update` makes a
-    step of it, on batches of the `loader`.  `identity` holds a digest of each thing that a resume
-    must find unchanged.
+    step of it, on batches of the `loader`; None is `plain_update`.  `identity` holds a digest of
+    each thing that a resume must find unchanged.
     """
 
     loss: Loss = smoothed_loss
     examples: Callable[[int], Sequence[Example]] | None = None
     optimizer: Callable[[Transformer], Any] = adam
     loader: type[BatchLoader] = BatchLoader
-    update: Update | None = None  # `plain_update`, looked up when it is called
+    update: Update | None = None
     identity: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -139,7 +139,8 @@ class Trainer:
         self.batches_per_epoch = len(self.loader.plan())
         updates = settings.epochs * math.ceil(self.batches_per_epoch / settings.accumulate)
         self.learning_rate = make_schedule(settings, model.config.d_model, updates)
-        self.progress, self.identity = Progress(), dict(recipe.identity)
+        self.progress = Progress()
+        self.identity = {**recipe.identity, **checkpoint.identity_of_attention(model.attention)}
         self.threads = torch.get_num_threads()  # each number of them adds in another order
         self.generator = torch.Generator()
         self.deadline, self.stop_asked = math.inf, threading.Event()
@@ -235,7 +236,9 @@ class Trainer:
         torch.manual_seed(seed % SEEDS)  # for a GPU, and for what a recipe draws
         # On a CPU dropout has a generator of its own: other threads cannot draw from it.
         with drawing_from(self.generator.manual_seed(seed % SEEDS)):
-            return (self.recipe.update or plain_update)(self, batches, labels)
+            if self.recipe.update:
+                return self.recipe.update(self, batches, labels)
+            return plain_update(self, batches, labels)
 
     def validate(self) -> Totals:
         """The totals over the validation split, of which each process measures its share.
@@ -321,6 +324,9 @@ class Trainer:
         if not (done.batches or self.run.epoch_file(done.epoch).is_file()):
             self.keep_epoch()  # `finish_epoch` was killed between the last save and these files
         self.report(f"resuming after {done.epoch} epochs and {done.updates} updates")
+        if self.run and done.epoch >= self.settings.epochs:
+            more = f"train on in a new run with --set training.init_from={self.run.folder}"
+            self.report(f"all epochs are trained; {more}")
         if self.device.type == "cpu" and threads != self.threads:
             self.report(
                 f"the run was saved with {threads} threads and goes on with {self.threads}: sums "

@@ -1,4 +1,4 @@
-"""The registry: names, fetching into a cache, checking it, and the real corpora where they are."""
+"""The corpora: names, fetching into a cache, checking it, and the real corpora where they are."""
 
 import gzip
 import hashlib
@@ -17,14 +17,13 @@ import pooch
 import pytest
 import requests
 
-from nmtcourse import listing
+from nmtcourse import corpora, listing
+from nmtcourse.corpora import find, names
+from nmtcourse.corpora import load_corpus as load
 from nmtcourse.doctor.known import check
 from nmtcourse.recipes import iwslt
-from nmtlib import registry
-from nmtlib.data import corpora
 from nmtlib.data.codec import Vocab
-from nmtlib.data.corpora import find, names
-from nmtlib.data.corpora import load_corpus as load
+from nmtlib.data.corpora import BUNDLED, Source, load_corpus
 from nmtlib.data.corpus import Pair
 from nmtlib.specials import SPECIALS
 
@@ -53,9 +52,9 @@ def published_files():
 
 
 def put(monkeypatch, name, **changes):
-    """Change a corpus of the registry."""
-    sources = [replace(s, **changes) if s.name == name else s for s in corpora.sources()]
-    monkeypatch.setattr(corpora, "sources", lambda: sources)
+    """Change a corpus."""
+    sources = [replace(s, **changes) if s.name == name else s for s in corpora.SOURCES]
+    monkeypatch.setattr(corpora, "SOURCES", sources)
 
 
 @pytest.fixture
@@ -136,7 +135,7 @@ def test_toy_corpora_come_with_the_package_and_need_no_file(tmp_path):
     corpus = load("toy-en-zh", root=tmp_path)
     assert corpus.train[0].source.split() and load("toy-zh-en", root=tmp_path) == corpus.reversed()
     assert all(pair.alignment for pair in corpus.test), "gold alignments"
-    assert find("toy-zh-en").fetch(tmp_path) == corpora.BUNDLED and not tree(tmp_path)
+    assert find("toy-zh-en").fetch(tmp_path) == BUNDLED and not tree(tmp_path)
     report = check("toy-de-en", root=tmp_path)
     assert report.ok and not report.lines
 
@@ -213,7 +212,7 @@ def test_complete_says_whether_all_files_are_there(tmp_path, home):
 
 
 def test_every_corpus_says_what_it_is_and_under_which_terms():
-    for source in (source for source in corpora.sources() if source.pairs):
+    for source in (source for source in corpora.SOURCES if source.pairs):
         assert len(source.name.split("-")) >= 3, "a name ends with both languages"
         assert source.licence and min(source.pairs) > 0 and len(source.pairs) == 3
         assert (source.megabytes > 0) == bool(source.files)
@@ -232,14 +231,14 @@ def own_source():
     pairs = [Pair("one", "un")]
     splits = {"train": pairs, "validation": pairs, "notes": ["of our own"]}
     about = {"name": "own-en-fr", "licence": "none", "pairs": (1, 1, 0)}
-    return corpora.Source(**about, reader=lambda folder: splits)
+    return Source(**about, reader=lambda folder: splits)
 
 
-def test_another_package_can_add_a_corpus(monkeypatch):
-    monkeypatch.setitem(registry.ADDED, "corpora", {"own-en-fr": f"{__name__}:own_source"})
-    monkeypatch.setattr(registry, "resolve_name", lambda place: own_source())
-    assert names()[-1] == "own-en-fr" and load("own-fr-en").train == [Pair("un", "one")]
-    assert "note: of our own" in check("own-en-fr").lines
+def test_a_corpus_of_ones_own_is_an_argument():
+    corpus = load_corpus("own-fr-en", sources=[own_source()])
+    assert corpus.train == [Pair("un", "one")] and corpus.notes == ["of our own"]
+    with pytest.raises(ValueError, match="unknown corpus 'own-fr-en'"):
+        load_corpus("own-fr-en")
 
 
 def test_check_tells_ok_missing_and_wrong_apart_without_fetching(tmp_path, home):
@@ -289,13 +288,13 @@ def real(request):
 # A folder need not hold every corpus: IWSLT's archive of 160,000 pairs is in few of them.
 WANTED = [
     source.name
-    for source in corpora.sources()
+    for source in corpora.SOURCES
     if source.files and source.pairs and (source.complete() or not os.environ.get("NMTLIB_DATA"))
 ]
 
 
 @pytest.mark.parametrize("real", WANTED, indirect=True)
-def test_every_real_corpus_has_the_sizes_that_the_registry_says(real):
+def test_every_real_corpus_has_the_sizes_that_its_source_says(real):
     assert (len(real.train), len(real.validation), len(real.test)) == tuple(find(real.name).pairs)
 
 

@@ -7,8 +7,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from nmtcourse.corpora import SOURCES
 from nmtlib.data.codec import Vocab
-from nmtlib.data.corpora import CMN, MULTI30K, sources
+from nmtlib.data.corpora import CMN, MULTI30K
 from nmtlib.data.corpus import Pair
 from nmtlib.specials import SPECIALS
 
@@ -73,7 +74,7 @@ def test_a_vocabulary_without_the_specials_in_front_is_refused(cmn):
 
 def test_every_file_has_a_pinned_https_address_and_a_full_checksum():
     sums = []
-    for source in (source for source in sources() if source.files):
+    for source in (source for source in SOURCES if source.files):
         address = urlsplit(source.home)
         assert address.scheme == "https", f"{source.name}: {source.home} is not https"
         if address.hostname == "raw.githubusercontent.com":

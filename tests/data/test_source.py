@@ -14,8 +14,9 @@ from time import sleep  # before the fixture below takes it away from pooch
 import pooch
 import pytest
 
+from nmtcourse.corpora import SOURCES
 from nmtlib.data import corpora as module
-from nmtlib.data.corpora import Source, cache_folder, sources
+from nmtlib.data.corpora import Source, cache_folder
 
 BODY = bytes(range(256)) * 1200  # 300 KB: several blocks
 
@@ -182,7 +183,7 @@ def test_without_a_published_checksum_no_second_address_is_trusted(server, tmp_p
 
 
 def test_the_second_address_of_a_corpus_is_the_same_commit_elsewhere():
-    for source in sources():
+    for source in SOURCES:
         if source.home.startswith("https://raw.githubusercontent.com/"):
             owner, name, commit, folder = source.home.split("/", 6)[3:]
             place = f"https://cdn.jsdelivr.net/gh/{owner}/{name}@{commit}/{folder}"

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from nmtcourse.corpora import load_corpus
 from nmtcourse.main import main
-from nmtlib.data.corpora import load_corpus
 from nmtlib.data.corpus import Pair
 
 Sides = list[tuple[str, str]]

@@ -6,9 +6,9 @@ import unicodedata
 import pytest
 from broken_corpora import Own, check, nothing, row, toy
 
+from nmtcourse.corpora import load_corpus
 from nmtcourse.doctor.texts import defects, mended, same_numbers
 from nmtcourse.formats.languages import function_words
-from nmtlib.data.corpora import load_corpus
 from nmtlib.presets import load_settings
 
 LATIN = "abvgdežzijklmnoprstufhcčš"

@@ -7,7 +7,7 @@ import unicodedata
 import pytest
 from broken_corpora import Own, check, levels, nothing, row, run, toy
 
-from nmtlib.data.corpora import load_corpus
+from nmtcourse.corpora import load_corpus
 from nmtlib.inference.evaluate import evaluate
 from nmtlib.inference.translator import Translator
 from nmtlib.presets import load_settings

@@ -11,11 +11,11 @@ from itertools import product
 import pytest
 from broken_corpora import levels, row, run, toy
 
+from nmtcourse.corpora import load_corpus
 from nmtcourse.doctor.kinds import KINDS, TABLES
 from nmtcourse.doctor.opening import of_files
 from nmtcourse.formats.readers import read
 from nmtcourse.main import build_parser
-from nmtlib.data.corpora import load_corpus
 from nmtlib.presets import load_settings
 
 PAIRS = toy(train=120)["train"]

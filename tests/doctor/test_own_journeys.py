@@ -8,7 +8,7 @@ import pytest
 from broken_corpora import run
 from nightly import some
 
-from nmtlib.data.corpora import load_corpus
+from nmtcourse.corpora import load_corpus
 from nmtlib.presets import load_settings
 
 PAIRS = 200

@@ -7,6 +7,7 @@ import pytest
 from broken_corpora import Own, run, toy
 from nightly import some
 
+from nmtcourse.corpora import load_corpus
 from nmtcourse.recipes import own_text
 from nmtcourse.recipes.own_text import (
     choose,
@@ -18,7 +19,6 @@ from nmtcourse.recipes.own_text import (
     what_to_expect,
 )
 from nmtcourse.recipes.poor import kind_of, repeats
-from nmtlib.data.corpora import load_corpus
 from nmtlib.data.corpus import Pair
 from nmtlib.presets import load_settings
 from nmtlib.settings import Settings

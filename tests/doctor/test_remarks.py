@@ -7,10 +7,10 @@ from importlib import import_module
 import pytest
 from broken_corpora import Own, run, toy
 
+from nmtcourse.corpora import load_corpus as load
 from nmtcourse.doctor.remarks import after_evaluation, before_training
 from nmtcourse.recipes.backtranslation import Search, backtranslate
 from nmtlib.data.codec import build_codecs
-from nmtlib.data.corpora import load_corpus as load
 from nmtlib.data.corpus import Corpus, Pair
 from nmtlib.inference.translator import Translator
 from nmtlib.run import Run

@@ -7,11 +7,11 @@ import unicodedata
 import pytest
 from broken_corpora import Own, check, levels, nothing, row, run, toy
 
+from nmtcourse.corpora import load_corpus
 from nmtcourse.doctor.structure import Mender
 from nmtcourse.doctor.texts import defects, mended
 from nmtcourse.formats.languages import language_named, language_of_country
 from nmtlib.data.codec import build_codecs
-from nmtlib.data.corpora import load_corpus
 from nmtlib.data.corpus import Corpus, Pair
 from nmtlib.data.tokenizers import BPETokenizer, lower
 from nmtlib.inference.evaluate import evaluate

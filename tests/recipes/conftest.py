@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from nmtcourse.recipes.recipe import train
 from nmtlib.data.corpora import load_corpus
-from nmtlib.experiment import train
 from nmtlib.inference.translator import Translator
 from nmtlib.run import Run
 from nmtlib.settings import CorpusSettings, Settings

@@ -6,8 +6,7 @@ import shutil
 import pytest
 import torch
 
-from nmtlib import experiment
-from nmtlib.experiment import train
+from nmtcourse.recipes.recipe import train
 from nmtlib.presets import load_settings
 from nmtlib.run import Run
 from nmtlib.training.checkpoint import read_checkpoint
@@ -135,13 +134,13 @@ def test_a_start_whose_words_were_changed_is_refused(settings, first, tmp_path):
 def test_who_loses_a_process_is_told_to_resume_what_there_is(
     settings, first, tmp_path, trained, monkeypatch
 ):
-    def lose(settings):
+    def lose(*arguments):
         raise LostProcess("process 1 has ended")
 
     folder = tmp_path / "run"
     if trained:
         shutil.copytree(first.folder, folder)
-    monkeypatch.setattr(experiment, "load_corpus", lose)
+    monkeypatch.setattr("nmtlib.experiment.encode_pairs", lose)
     with pytest.raises(LostProcess) as caught:
         train(folder, None if trained else settings, resume=trained, report=quiet)
     assert ("what was saved is sound" in str(caught.value)) == trained

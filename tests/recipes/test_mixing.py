@@ -6,11 +6,11 @@ from dataclasses import replace
 import pytest
 
 from nmtcourse.recipes.mixing import in_both_directions, mixed_by_epoch, with_synthetic
-from nmtcourse.recipes.recipe import CourseRecipe
+from nmtcourse.recipes.recipe import CourseRecipe, train
 from nmtlib.data.batching import make_example
 from nmtlib.data.codec import build_codecs, encode_pairs
 from nmtlib.data.corpus import Corpus, Pair
-from nmtlib.experiment import Material, train
+from nmtlib.experiment import Material
 from nmtlib.settings import Settings
 from nmtlib.specials import SPECIALS
 
@@ -76,7 +76,7 @@ def test_synthetic_pairs_of_which_none_would_be_read_are_refused():
         corpus, codecs = with_synthetic(CORPUS, pairs), build_codecs(CORPUS, "whitespace")
         training, _ = encode_pairs(corpus.train, *codecs)
         with pytest.raises(ValueError, match="would take none of"):
-            recipe.mix(Material(Settings(), corpus, codecs, training, ()), print)
+            recipe.mix(Settings(), Material(corpus, codecs, training, (), print))
 
 
 def test_published_vocabularies_cannot_be_read_both_ways(tmp_path):

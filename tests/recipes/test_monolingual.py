@@ -7,11 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from nmtcourse import listing
+from nmtcourse import corpora, listing
 from nmtcourse.doctor.known import check
 from nmtcourse.recipes import monolingual
 from nmtcourse.recipes.monolingual import CAPTIONS, Sentences, comparable, kept_apart
-from nmtlib.data import corpora
 from nmtlib.data.corpora import MULTI30K
 from nmtlib.data.corpus import Corpus, Pair
 
@@ -67,7 +66,7 @@ def captions(tmp_path, monkeypatch):
 
     def put(corpus):
         tiny = replace(CAPTIONS, texts=files, files=sums, apart_from=corpus)
-        monkeypatch.setattr(corpora, "sources", lambda: [tiny])
+        monkeypatch.setattr(corpora, "SOURCES", [tiny])
         monkeypatch.setattr(monolingual, "TEXTS", [tiny])
         return tmp_path
 
@@ -83,8 +82,8 @@ def test_captions_are_read_by_name(captions):
     assert report.ok and report.lines[-2:] == expected
 
 
-def test_the_package_registers_the_captions():
-    assert CAPTIONS in corpora.sources(), "install the project again: pip install -e ."
+def test_the_course_knows_the_captions():
+    assert CAPTIONS in corpora.SOURCES
     assert CAPTIONS.name not in corpora.names()
     assert [row[1] for row in listing.table() if row[0] == CAPTIONS.name] == ["no pairs"]
 

@@ -7,9 +7,8 @@ import torch
 
 from nmtcourse.recipes.losses import distance_to_teacher
 from nmtcourse.recipes.muon import Muon
-from nmtcourse.recipes.recipe import CourseRecipe, RecipeLoss, course
+from nmtcourse.recipes.recipe import CourseRecipe, RecipeLoss, read_recipe
 from nmtlib.data.batching import collate, make_example
-from nmtlib.experiment import Variation, find_variation
 from nmtlib.model.transformer import Transformer, TransformerConfig
 from nmtlib.settings import TrainingSettings
 from nmtlib.specials import PAD
@@ -195,10 +194,9 @@ def test_accumulation_does_not_change_an_update_with_r_drop():
 
 
 def test_an_option_that_is_unknown_or_wrong_is_named():
-    assert type(find_variation({})) is Variation
-    assert find_variation({"name": "course"}) == CourseRecipe() == course({})
-    options = {"r_drop": 3, "teachers": ["a"], "optimizer": "muon"}
-    assert course(options) == CourseRecipe(r_drop=3.0, teachers=["a"], optimizer="muon")
+    assert read_recipe({"name": "course"}) == CourseRecipe() == read_recipe({})
+    options = {"name": "course", "r_drop": 3, "teachers": ["a"], "optimizer": "muon"}
+    assert read_recipe(options) == CourseRecipe(r_drop=3.0, teachers=["a"], optimizer="muon")
     for options, message in (
         ({"name": "corse"}, r"unknown name 'corse' \(did you mean course\?\)"),
         ({"r_drop": 3.0}, "unknown name ''"),
@@ -213,4 +211,4 @@ def test_an_option_that_is_unknown_or_wrong_is_named():
         ({"name": "course", "compile": "yes"}, "recipe.compile"),
     ):
         with pytest.raises(ValueError, match=message):
-            find_variation(options)
+            read_recipe(options)

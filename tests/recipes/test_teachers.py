@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from nmtlib.experiment import train
+from nmtcourse.recipes.recipe import train
 from nmtlib.presets import load_settings
 from nmtlib.run import Run
 from nmtlib.training.checkpoint import load_model, read_checkpoint, save_checkpoint

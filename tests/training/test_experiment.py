@@ -1,16 +1,24 @@
 """`train` from Python: a corpus in memory, a resume, and a trainer without a folder."""
 
+import re
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 import torch
 
+import nmtlib
 from nmtlib.data.batching import make_example
 from nmtlib.data.corpora import load_corpus
 from nmtlib.data.corpus import Corpus
 from nmtlib.experiment import train
 from nmtlib.inference.evaluate import evaluate
 from nmtlib.inference.translator import Translator
+from nmtlib.model.attention import MultiHeadAttention
 from nmtlib.model.transformer import Transformer, TransformerConfig
-from nmtlib.settings import Settings, TrainingSettings
+from nmtlib.run import Run
+from nmtlib.settings import CorpusSettings, Settings, TrainingSettings
+from nmtlib.training.checkpoint import load_model
 from nmtlib.training.loss import compute_loss
 from nmtlib.training.trainer import Recipe, Trainer
 
@@ -119,3 +127,80 @@ def test_training_leaves_the_random_numbers_of_its_caller_alone(corpus, tmp_path
         model = Transformer(TransformerConfig(20, 20, **SIZES))
     Trainer(model, EXAMPLES, EXAMPLES[:5], settings, report=quiet).fit()
     assert torch.equal(torch.rand(3), expected)
+
+
+def test_the_loss_that_a_page_shows_trains(tmp_path, corpus, monkeypatch):
+    page = (Path(nmtlib.__file__).parents[1] / "docs" / "core.md").read_text("utf-8")
+    (block,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    histories = []
+
+    def train_few_pairs(folder, preset, **how):
+        how |= {"corpus": corpus, "report": quiet}
+        histories.append(train(folder, SETTINGS, **how))
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(nmtlib, "train", train_few_pairs, raising=False)
+    exec(block, {})
+    ((first, last),) = histories
+    assert first.train_loss < first.train_nll and last.validation_nll < first.validation_nll
+
+
+def test_a_recipe_can_be_made_of_what_is_trained_on(corpus, tmp_path):
+    seen, lines = [], []
+
+    def make_recipe(material):
+        seen.append(material)
+        material.report(f"{len(material.training)} pairs as ids")
+        return Recipe(examples=lambda epoch: material.training[: 10 * (epoch + 1)])
+
+    train(tmp_path / "run", SETTINGS, corpus=corpus, recipe=make_recipe, report=lines.append)
+    assert seen[0].corpus is corpus and len(seen[0].validation) == 10
+    log = (tmp_path / "run" / "log.txt").read_text("utf-8")
+    assert "40 pairs as ids" in lines[0] and "40 pairs as ids" in log
+    with pytest.raises(ValueError, match="recipe= made 7; expected a Recipe"):
+        train(tmp_path / "other", SETTINGS, corpus=corpus, recipe=lambda material: 7)
+    assert not (tmp_path / "other").exists()
+
+
+def test_settings_with_a_recipe_are_not_trained_without_one(corpus, tmp_path):
+    settings = SETTINGS.with_value("recipe.r_drop", 3.0)
+    with pytest.raises(ValueError, match=r"section \[recipe\].* or pass recipe="):
+        train(tmp_path / "run", settings, corpus=corpus, report=quiet)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_run_says_where_its_corpus_was_read_and_not_where_other_settings_say(corpus, tmp_path):
+    few = replace(load_corpus("toy-en-de"), train=load_corpus("toy-en-de").train[:40])
+    settings = SETTINGS.with_value("corpus.name", "toy-de-en")
+    train(tmp_path / "read", settings, corpus=few, minutes=1e-9, report=quiet)
+    assert Run(tmp_path / "read").settings().corpus == CorpusSettings("toy-en-de")
+    train(tmp_path / "in-memory", settings, corpus=corpus, minutes=1e-9, report=quiet)
+    assert Run(tmp_path / "in-memory").settings().corpus == CorpusSettings("", "de", "en")
+
+
+class Sharper(MultiHeadAttention):
+    def weighted_values(self, query, keys, values, mask, start):
+        return super().weighted_values(2 * query, keys, values, mask, start)
+
+
+def test_a_run_with_an_attention_of_ones_own_is_loaded_with_it_alone(corpus, tmp_path):
+    how = {"corpus": corpus, "report": quiet}
+    history = train(tmp_path / "run", SETTINGS, attention=Sharper, **how)
+    plain = train(tmp_path / "plain", SETTINGS, **how)
+    assert history[-1].validation_nll != plain[-1].validation_nll
+    sentences = [pair.source for pair in corpus.validation]
+    translator = Translator.load(tmp_path / "run", attention=Sharper)
+    assert len(translator.translate(sentences)) == 10
+    evaluation = evaluate(translator, corpus, "validation")[0]
+    best = min(record.validation_perplexity for record in history)
+    assert evaluation.perplexity <= best * (1 + 1e-6), "an average may be better"
+    for load in (
+        lambda: Translator.load(tmp_path / "run"),
+        lambda: load_model(tmp_path / "run" / "model.safetensors"),
+        lambda: train(tmp_path / "run", resume=True, **how),
+        lambda: train(tmp_path / "more", SETTINGS.with_value("init_from", tmp_path / "run"), **how),
+    ):
+        with pytest.raises(ValueError, match="was trained with attention=Sharper, not with"):
+            load()
+    with pytest.raises(ValueError, match="with nmtlib's own attention, not with attention=Sharper"):
+        Translator.load(tmp_path / "plain", attention=Sharper)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import math
 import os
 import shutil
@@ -15,9 +14,8 @@ import torch
 
 from nmtlib.data.batching import make_example
 from nmtlib.data.codec import Codec, Vocab
-from nmtlib.data.corpus import Corpus
 from nmtlib.data.tokenizers import WhitespaceTokenizer
-from nmtlib.experiment import Material, identity_of
+from nmtlib.experiment import digest_of, digests_of
 from nmtlib.model.transformer import Transformer, TransformerConfig
 from nmtlib.settings import Settings, TrainingSettings
 from nmtlib.specials import SPECIALS
@@ -34,10 +32,11 @@ IDENTITY = {"settings": "a", "corpus": "b"}
 
 
 def make_trainer(
-    folder, config=CONFIG, identity=IDENTITY, report=lambda line: None, settings=SETTINGS
+    folder, config=CONFIG, identity=IDENTITY, settings=SETTINGS, report=lambda line: None, **hooks
 ):
     model, recipe = Transformer(config), Recipe(identity=identity)
-    return Trainer(model, SENTENCES, SENTENCES[:9], settings, folder, recipe, report=report)
+    split = SENTENCES, SENTENCES[:9]
+    return Trainer(model, *split, settings, folder, recipe, report=report, **hooks)
 
 
 @pytest.fixture
@@ -94,29 +93,22 @@ def test_a_model_is_not_chosen_from_weights_of_another_one(tmp_path):
 
 
 def test_an_identity_changes_with_what_is_learned_and_not_with_where():
-    codec = Codec(WhitespaceTokenizer(), Vocab([*SPECIALS, "a", "b"]))
-    other = Codec(WhitespaceTokenizer(), Vocab([*SPECIALS, "b", "a"]))
     settings = Settings()
-    corpus = Corpus("own", "de", "en", [], [])
-    start = Material(settings, corpus, (codec, codec), SENTENCES, SENTENCES[:1])
-
-    def changed(settings=settings, **parts):
-        now = identity_of(replace(start, settings=settings, **parts))
-        return [part for part, digest in identity_of(start).items() if digest != now[part]]
-
-    assert not changed() and not changed(copy.deepcopy(settings))
-    assert not changed(settings.with_value("device", "cpu"))
-    assert not changed(settings.with_value("corpus.train", ["moved.tsv"]))
+    for key, value in [("device", "cpu"), ("corpus.train", ["moved.tsv"])]:
+        assert settings.with_value(key, value).digest() == settings.digest(), key
     changes = [("seed", 2), ("d_ff", 8), ("lowercase", True), ("epochs", 99), ("recipe.r_drop", 1)]
     for key, value in changes:
-        assert changed(settings.with_value(key, value)) == ["settings"], key
-    assert changed(training=SENTENCES[1:]) == changed(validation=SENTENCES[1:2]) == ["corpus"]
+        assert settings.with_value(key, value).digest() != settings.digest(), key
     moved = make_example([4], [5, 5]), make_example([4, 5], [5])
     split = make_example([4, 5], [5]), make_example([4], [5, 5])
-    assert changed(training=moved) and changed(training=split)
-    both = [identity_of(replace(start, training=e, validation=())) for e in (moved, split)]
-    assert both[0] != both[1]
-    assert changed(codecs=(codec, other)) == ["target.json"]
+    texts = [SENTENCES, SENTENCES[1:], moved, split]
+    assert len({digest_of(text) for text in texts}) == len(texts)
+    codecs = [
+        Codec(WhitespaceTokenizer(), Vocab([*SPECIALS, *words])) for words in ("ab", "ba", "ab")
+    ]
+    first, other, again = (digests_of((codecs[0], codec)) for codec in codecs)
+    assert first["source.json"] == other["source.json"] and first == again
+    assert first["target.json"] != other["target.json"]
 
 
 def test_a_training_goes_on_in_the_precision_that_was_found_for_it(tmp_path, monkeypatch):
@@ -219,8 +211,7 @@ def test_a_folder_that_is_gone_ends_the_training_and_is_not_made_anew(tmp_path, 
         if way == "replaced":
             folder.mkdir()
 
-    trainer = make_trainer(folder)
-    trainer.after_epoch = remove
+    trainer = make_trainer(folder, after_epoch=remove)
     with pytest.raises(FileNotFoundError, match="deleted, moved or replaced while it trained"):
         trainer.fit()
     assert way == "replaced" or not folder.exists()
@@ -236,16 +227,15 @@ def test_a_training_goes_on_whatever_the_time_of_its_file_is(tmp_path, how):
             (tmp_path / "copy").replace(path)
         os.utime(path, None if how == "touched" else (1, 1))
 
-    trainer = make_trainer(tmp_path / "run")
-    trainer.after_epoch = disturb
+    trainer = make_trainer(tmp_path / "run", after_epoch=disturb)
     assert len(trainer.fit()) == SETTINGS.epochs
 
 
 def test_a_training_ends_where_another_run_has_taken_its_place(tmp_path):
     other = make_trainer(tmp_path / "other", settings=replace(SETTINGS, seed=9))
     other.fit()
-    trainer = make_trainer(tmp_path / "run")
-    trainer.after_epoch = lambda trainer: shutil.copy(other.run.last_file, trainer.run.folder)
+    take_its_place = lambda trainer: shutil.copy(other.run.last_file, trainer.run.folder)  # noqa: E731
+    trainer = make_trainer(tmp_path / "run", after_epoch=take_its_place)
     with pytest.raises(FileNotFoundError, match="deleted, moved or replaced while it trained"):
         trainer.fit()
 

@@ -1,1 +1,0 @@
-"""Presets that need more than the core."""
