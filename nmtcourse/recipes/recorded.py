@@ -36,8 +36,15 @@ class FewShapes(BatchLoader):
     without a key and the loss is the same.
     """
 
-    def __init__(self, examples: Sequence[Example], max_tokens: int, processes: Any):
-        super().__init__(examples, max_tokens, processes)
+    def __init__(
+        self,
+        examples: Sequence[Example],
+        max_tokens: int,
+        device: torch.device,
+        rank: int = 0,
+        count: int = 1,
+    ):
+        super().__init__(examples, max_tokens, device, rank, count)
         needed = np.maximum(self.lengths[:, 0], self.lengths[:, 1] - 1)  # what the model reads
         self.widths = np.minimum(round_up(needed), needed.max())
         filler = Example([EOS], [BOS])  # its number is len(examples)
@@ -46,8 +53,8 @@ class FewShapes(BatchLoader):
             rows = [*(example[side] for example in examples), filler[side]]
             flat = np.fromiter(chain.from_iterable(rows), np.int32)
             starts = [0, *accumulate(map(len, rows))]
-            self.ids.append(torch.from_numpy(flat).to(processes.device))
-            self.starts.append(torch.tensor(starts, device=processes.device))
+            self.ids.append(torch.from_numpy(flat).to(device))
+            self.starts.append(torch.tensor(starts, device=device))
 
     def plan(self, seed: int | None = None) -> list[np.ndarray]:
         """The row numbers of each batch of an epoch, sentences of one width together."""
@@ -60,13 +67,13 @@ class FewShapes(BatchLoader):
     def gather(self, numbers: np.ndarray) -> Batch:
         """The examples of some numbers, filled up to the shape of their width."""
         width = int(self.widths[numbers].max())
-        share, world = self.processes.shard(numbers), self.processes.count
-        rows = np.full(-(-(self.max_tokens // width) // world), len(self.examples))
+        share = numbers[self.rank :: self.count]
+        rows = np.full(-(-(self.max_tokens // width) // self.count), len(self.examples))
         rows[: len(share)] = share
         index = torch.from_numpy(rows)  # (B,)
-        if self.processes.device.type == "cuda":  # a copy from pinned memory does not wait
+        if self.device.type == "cuda":  # a copy from pinned memory does not wait
             index = index.pin_memory()
-        index = index.to(self.processes.device, non_blocking=True)
+        index = index.to(self.device, non_blocking=True)
         return Batch(self._side(0, index, width), self._side(1, index, width + 1))
 
     def _side(self, side: int, index: Tensor, width: int) -> Tensor:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -137,12 +137,21 @@ def to_device(batch: Batch, device: torch.device) -> Batch:
 class BatchLoader:
     """The batches of an epoch, of at most `max_tokens` tokens each.
 
-    Of each, a process gets its share of the rows, on its device; see `training.hardware.Processes`.
-    A share without a sentence is `NOTHING`, since all processes wait for the gradients of each.
+    Where `count` processes train together, the one of number `rank` gets every `count`-th row of
+    each, on its device.  A share without a sentence is `NOTHING`, since all processes wait for the
+    gradients of each.
     """
 
-    def __init__(self, examples: Sequence[Example], max_tokens: int, processes: Any):
-        self.examples, self.max_tokens, self.processes = examples, max_tokens, processes
+    def __init__(
+        self,
+        examples: Sequence[Example],
+        max_tokens: int,
+        device: torch.device,
+        rank: int = 0,
+        count: int = 1,
+    ):
+        self.examples, self.max_tokens = examples, max_tokens
+        self.device, self.rank, self.count = device, rank, count
         self.lengths = lengths_of(examples)  # (N, 2)
 
     def plan(self, seed: int | None = None) -> list[np.ndarray]:
@@ -155,6 +164,6 @@ class BatchLoader:
 
     def load(self, batches: Sequence[np.ndarray]) -> list[Batch]:
         """This process's share of some batches; a batch may have too few rows for a share."""
-        shares = ([self.examples[i] for i in self.processes.shard(rows)] for rows in batches)
-        device = self.processes.device
-        return [to_device(collate(share or [NOTHING]), device) for share in shares]
+        mine = [rows[self.rank :: self.count] for rows in batches]
+        shares = ([self.examples[i] for i in rows] for rows in mine)
+        return [to_device(collate(share or [NOTHING]), self.device) for share in shares]

@@ -134,7 +134,7 @@ class Trainer:
             shard_layers(self.model, self.processes)  # before the optimizer takes its parameters
         self.whole: Transformer | None = None if self.sharded else self.model
         self.optimizer = recipe.optimizer(self.model)
-        self.loader = recipe.loader(self.examples(0), settings.max_tokens, self.processes)
+        self.loader = self.make_loader(self.examples(0))
         # Later epochs may hold a few batches more or less; the schedule counts those of the first.
         self.batches_per_epoch = len(self.loader.plan())
         updates = settings.epochs * math.ceil(self.batches_per_epoch / settings.accumulate)
@@ -214,11 +214,16 @@ class Trainer:
         self.finish_epoch(totals)
         return True
 
+    def make_loader(self, examples: Sequence[Example]) -> BatchLoader:
+        """What makes this process's share of the batches of some examples."""
+        processes, budget = self.processes, self.settings.max_tokens
+        return self.recipe.loader(examples, budget, self.device, processes.rank, processes.count)
+
     def plan_epoch(self) -> list[np.ndarray]:
         """The row numbers of each batch of the epoch that is not finished."""
         settings, epoch = self.settings, self.progress.epoch
         if (examples := self.examples(epoch)) is not self.loader.examples:
-            self.loader = self.recipe.loader(examples, settings.max_tokens, self.processes)
+            self.loader = self.make_loader(examples)
         # Batches depend on seed and epoch alone: a resumed epoch finds the same, skips those done.
         return self.loader.plan((settings.seed * 100_003 + epoch) % SEEDS)
 

@@ -151,7 +151,7 @@ def test_a_resumed_run_is_the_undisturbed_one(tmp_path, device):
 @given(PAIRS, st.integers(31, 400))
 def test_each_sentence_is_once_in_an_epoch_in_one_shape_a_width(pairs, max_tokens):
     examples = [make_example(*pair) for pair in pairs]
-    loader = FewShapes(examples, max_tokens, Processes(torch.device("cpu")))
+    loader = FewShapes(examples, max_tokens, torch.device("cpu"))
     plan, shapes = loader.plan(seed=3), {}
     assert Counter(np.concatenate(plan).tolist()) == Counter(range(len(pairs)))
     for numbers in plan:
@@ -172,9 +172,7 @@ def test_processes_share_a_batch_in_one_shape():
     for count in (1, 2, 3):
         total, parts = 0, []
         for rank in range(count):
-            processes = Processes(torch.device("cpu"))
-            processes.rank, processes.count = rank, count
-            loader = FewShapes(EXAMPLES, 90, processes)
+            loader = FewShapes(EXAMPLES, 90, torch.device("cpu"), rank, count)
             (batch,) = loader.load([loader.plan(seed=4)[2]])
             parts.append(batch.source.shape)
             loss, _ = compute_loss(model, batch, 0.1)
@@ -212,7 +210,7 @@ def test_widths_are_few_and_at_most_a_fourth_wider():
 
 def test_rows_without_a_sentence_change_neither_loss_nor_gradients():
     examples = [make_example([4] * n, [5 + n] * n) for n in (2, 6, 3, 1)]
-    loader = FewShapes(examples, 100, Processes(torch.device("cpu")))
+    loader = FewShapes(examples, 100, torch.device("cpu"))
     (filled,) = loader.load(loader.plan())
     plain = collate(examples)
     model = Transformer(MODEL).double().eval()
