@@ -11,6 +11,7 @@ from broken_corpora import levels, nothing, run, toy
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nmtcourse.corpora import READERS
 from nmtcourse.doctor.files import look_at, proposals
 from nmtcourse.formats.entries import LONGEST_LINE
 from nmtcourse.formats.tables import header_of
@@ -43,7 +44,7 @@ def test_tmx_is_read_by_its_languages(tmp_path, tags):
         (tmp_path / name).write_bytes(written)
         status, text = run("data", "check", tmp_path / name, *LANGUAGES)
         assert status == 0 and nothing(text) and "train: 300 of 30" in text
-        pairs = read_pairs([tmp_path / name], ("de", "en"))
+        pairs = read_pairs([tmp_path / name], ("de", "en"), READERS)
         assert [(p.source, p.target) for p in pairs] == [(a, f"{b} & co") for a, b in PAIRS]
 
 
@@ -71,7 +72,7 @@ def test_columns_that_training_refuses_are_proposed_and_written_by_fix(tmp_path)
         status, text = run("data", "check", path, *LANGUAGES, "--fix", clean)
         assert status == 1, name
         with pytest.raises((ValueError, AssertionError), match="column|one more"):
-            assert len(read_pairs([path], ("de", "en"))) == 300, "a header is one more"
+            assert len(read_pairs([path], ("de", "en"), READERS)) == 300, "a header is one more"
         pairs = read_pairs([clean / f"train.{end}" for end in ("de", "en")])
         assert [(pair.source, pair.target) for pair in pairs] == PAIRS, text
 
