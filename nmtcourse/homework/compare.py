@@ -14,6 +14,7 @@ from torch import Tensor
 
 DATA = (type(None), bool, int, float, str, bytes, list, tuple, set, frozenset, Mapping)
 ROUNDING = {torch.float64: 1e-9, torch.float16: 1e-2, torch.bfloat16: 6e-2}  # otherwise 1e-4
+USUAL_TYPES = (torch.float32, torch.int64, torch.bool)  # a report names every other one
 
 
 class Finding(AssertionError):
@@ -49,7 +50,7 @@ def same(
     Numbers are equal up to rounding; `tolerance` is relative to the largest number, and several
     times `moved` is added to it. `what` names the result in the report.
     """
-    if moved == math.inf:
+    if moved == math.inf:  # the solution itself is not certain: this value decides nothing
         return None
     if isinstance(expected, Tensor):
         return _same_tensor(result, expected, what, cause, tolerance, 8 * moved)
@@ -58,12 +59,13 @@ def same(
     if isinstance(result, np.generic):
         result = result.item()
     if isinstance(expected, float) and isinstance(result, int | float):
-        result, wanted = torch.tensor(float(result)).double(), torch.tensor(expected).double()
-        return _same_tensor(result, wanted, what, cause, tolerance or 1e-4, 8 * moved)
+        # By way of float32: Python's floats are held to the precision of torch's.
+        measured, right = torch.tensor(float(result)).double(), torch.tensor(expected).double()
+        return _same_tensor(measured, right, what, cause, tolerance or 1e-4, 8 * moved)
     if isinstance(expected, list | tuple) and isinstance(result, (type(expected), tuple)):
-        for place, (one, other) in enumerate(zip(result, expected, strict=False)):
+        for place, (item, right) in enumerate(zip(result, expected, strict=False)):
             part = f"{what}: number {place}"
-            same(one, other, part, cause=cause, tolerance=tolerance, moved=moved)
+            same(item, right, part, cause=cause, tolerance=tolerance, moved=moved)
         if len(result) != len(expected):
             raise Finding(f"{what}: {len(result)} of them, {short(result)}", f"{len(expected)}")
         return None
@@ -73,12 +75,14 @@ def same(
             part = f"{what} of {name}"
             same(result[name], value, part, cause=cause, tolerance=tolerance, moved=moved)
         return None
-    unlike = isinstance(expected, bool | int) and type(result) is not type(expected)
-    # What is no data may call itself equal.
-    unlike = unlike or not isinstance(result, DATA) and type(result) is not type(expected)
-    if unlike or result != expected:
-        told = f"the number {expected:.4g}" if isinstance(expected, float) else short(expected)
-        raise Finding(f"{what} is {short(result)}", told, cause)
+    # True == 1 == 1.0 in Python, and an object that is no data may call itself equal to anything.
+    needs_type = isinstance(expected, bool | int) or not isinstance(result, DATA)
+    differs = needs_type and type(result) is not type(expected)
+    if differs or result != expected:
+        correct = short(expected)
+        if isinstance(expected, float):
+            correct = f"the number {expected:.4g}"
+        raise Finding(f"{what} is {short(result)}", correct, cause)
     return None
 
 
@@ -88,26 +92,30 @@ def _same_tensor(
     shaped(result, expected.shape, what)
     if result.dtype != expected.dtype:
         finding = Finding(f"{what} has the dtype {result.dtype}", f"{expected.dtype}")
+        # Minor, if the numbers are right in the coarser of the two types.
         with contextlib.suppress(Finding, RuntimeError):
             coarse = max((result.dtype, expected.dtype), key=lambda d: ROUNDING.get(d, 1e-4))
             same(result.to(coarse), expected.to(coarse), what, tolerance=tolerance)
             finding.minor = True
         raise finding
     tolerance = tolerance or ROUNDING.get(expected.dtype, 1e-4)
-    found, wanted = result.detach().double(), expected.detach().double()
-    wrong = found.isfinite() != wanted.isfinite()
-    wrong |= ~wanted.isfinite() & (found != wanted) & ~(found.isnan() & wanted.isnan())
+    numbers, right = result.detach().double(), expected.detach().double()
+    # First infinite numbers and NaN, which must be the same; then the size of the others.
+    wrong = numbers.isfinite() != right.isfinite()
+    wrong |= ~right.isfinite() & (numbers != right) & ~(numbers.isnan() & right.isnan())
     if not wrong.any():
-        gap = (found - wanted).nan_to_num().abs()
-        largest = float(wanted.nan_to_num(0, 0, 0).abs().max()) if gap.numel() else 0.0
-        wrong = gap > tolerance * max(1.0, largest) + moved
+        gaps = (numbers - right).nan_to_num().abs()
+        largest = 0.0
+        if gaps.numel():
+            largest = float(right.nan_to_num(0, 0, 0).abs().max())
+        wrong = gaps > tolerance * max(1.0, largest) + moved
     if wrong.any():
         place = tuple(wrong.nonzero()[0].tolist())
         at = f" at {list(place)}" if place else ""
         if expected.dtype == torch.bool:
             raise Finding(f"{what}{at} is {bool(result[place])}", f"{bool(expected[place])}", cause)
-        one, other = apart(float(found[place]), float(wanted[place]))
-        raise Finding(f"{what}{at} is {one}", other, cause)
+        measured, correct = apart(float(numbers[place]), float(right[place]))
+        raise Finding(f"{what}{at} is {measured}", correct, cause)
 
 
 def apart(value: float, other: float) -> tuple[str, str]:
@@ -130,8 +138,9 @@ def number(value: float, digits: int = 4) -> str:
     >>> number(0.123456)
     '0.1235'
     """
-    whole = math.isfinite(value) and value == int(value)
-    return str(int(value)) if whole else f"{value:.{digits}g}"
+    if math.isfinite(value) and value == int(value):
+        return str(int(value))
+    return f"{value:.{digits}g}"
 
 
 def shaped(result: Any, shape: Any, what: str) -> None:
@@ -148,9 +157,14 @@ def gradients(result: Tensor, towards: Tensor, *inputs: Tensor) -> list[Tensor]:
     shaped(result, towards.shape, "a result")
     if not result.requires_grad:
         return [torch.zeros_like(x) for x in inputs]
-    found = torch.autograd.grad(result, inputs, towards.to(result.dtype), allow_unused=True)
-    pairs = zip(found, inputs, strict=True)
-    return [torch.zeros_like(x) if g is None else g.to_dense() for g, x in pairs]
+    slopes = torch.autograd.grad(result, inputs, towards.to(result.dtype), allow_unused=True)
+    dense = []
+    for slope, tensor in zip(slopes, inputs, strict=True):
+        if slope is None:
+            dense.append(torch.zeros_like(tensor))
+        else:
+            dense.append(slope.to_dense())
+    return dense
 
 
 def holds(condition: Any, measured: str, expected: str, cause: str = "") -> None:
@@ -159,57 +173,62 @@ def holds(condition: Any, measured: str, expected: str, cause: str = "") -> None
         raise Finding(measured, expected, cause)
 
 
-def refuses(call: Callable, given: tuple, what: str, named: int | None = None) -> None:
+def refuses(call: Callable, arguments: tuple, what: str, named: int | None = None) -> None:
     """Raise Finding unless a call raises ValueError, whose message has the number `named`."""
     try:
-        found = call(*given)
+        result = call(*arguments)
     except ValueError as error:
-        numbers = [] if named is None else re.findall(r"(?<!\w)-\d+|\d+", str(error))
-        is_named = named is None or str(named) in numbers
-        measured = f"the message {str(error)!r} for {what}"
-        holds(is_named, measured, f"a message that names {named}")
+        if named is not None:
+            numbers = re.findall(r"(?<!\w)-\d+|\d+", str(error))
+            measured = f"the message {str(error)!r} for {what}"
+            holds(str(named) in numbers, measured, f"a message that names {named}")
     except NotImplementedError:
         raise
     except Exception as error:
         holds(False, f"{type(error).__name__} for {what}", "ValueError")
     else:
-        holds(False, f"no error for {what}, but {short(found)}", "ValueError")
+        holds(False, f"no error for {what}, but {short(result)}", "ValueError")
 
 
-def short(thing: Any) -> str:
+def short(value: Any) -> str:
     """A value in at most 80 characters.
 
     >>> short([1, 2, 3])
     '[1, 2, 3]'
     """
-    if isinstance(thing, Tensor) and thing.numel() > 6:
-        return f"a tensor of shape {tuple(thing.shape)}"
-    if isinstance(thing, Tensor):
-        kind = "" if thing.dtype in (torch.float32, torch.int64, torch.bool) else f" {thing.dtype}"
-        return f"{_rounded(thing.tolist())}{kind.replace('torch.', '')}"
-    text = " ".join(repr(thing).split())
+    if isinstance(value, Tensor) and value.numel() > 6:
+        return f"a tensor of shape {tuple(value.shape)}"
+    if isinstance(value, Tensor):
+        return f"{_rounded(value.tolist())}{_unusual_type(value)}"
+    text = " ".join(repr(value).split())
     return text if len(text) <= 80 else f"{text[:60]} … {text[-15:]}"
+
+
+def _unusual_type(tensor: Tensor) -> str:
+    """The type of a tensor after a space; nothing for a usual one."""
+    if tensor.dtype in USUAL_TYPES:
+        return ""
+    return f" {tensor.dtype}".replace("torch.", "")
 
 
 def _rounded(value: Any) -> Any:
     if isinstance(value, list):
-        return [_rounded(each) for each in value]
-    return float(f"{value:.4g}") if isinstance(value, float) else value
+        return [_rounded(item) for item in value]
+    if isinstance(value, float):
+        return float(f"{value:.4g}")
+    return value
 
 
-def described(given: Mapping[str, Any]) -> str:
-    """The arguments of a call in words.
+def described(arguments: Mapping[str, Any]) -> str:
+    """The arguments of a call in words; modules, functions and weights are left out.
 
     >>> described({"x": torch.zeros(2, 5), "n_heads": 2})
     'x of shape (2, 5), n_heads = 2'
     """
     parts = []
-    for name, value in given.items():
+    for name, value in arguments.items():
         if isinstance(value, Tensor) and value.numel() > 6:
-            kind = (
-                "" if value.dtype in (torch.float32, torch.int64, torch.bool) else f" {value.dtype}"
-            )
-            parts.append(f"{name} of shape {tuple(value.shape)}{kind.replace('torch.', '')}")
+            parts.append(f"{name} of shape {tuple(value.shape)}{_unusual_type(value)}")
         elif isinstance(value, torch.nn.Module | torch.Generator) or callable(value):
             continue
         elif isinstance(value, dict) and any(isinstance(v, Tensor) for v in value.values()):
