@@ -26,7 +26,7 @@ from nmtcourse.homework.grading import assignments, judge
 from nmtcourse.homework.inputs import Draw
 from nmtcourse.homework.limits import Stopped, undisturbed, within
 from nmtcourse.homework.task import Task
-from nmtcourse.homework.trials import tried
+from nmtcourse.homework.trials import try_answer
 from nmtlib.files import write_atomically
 
 PAGE = Path(__file__).with_name("HOMEWORK.md")
@@ -41,7 +41,9 @@ def dies(task: Task, answer: Any) -> bool:
     pairs = ((n, prop) for n in range(most) for prop in task.properties if n < prop.draws)
     try:
         with undisturbed(), within(task.seconds * len(task.properties)):
-            return any(tried(task, prop, answer, Draw(n)).finding is not None for n, prop in pairs)
+            return any(
+                try_answer(task, prop, answer, Draw(n)).finding is not None for n, prop in pairs
+            )
     except Stopped:
         return True
 

@@ -19,7 +19,7 @@ from nmtcourse.homework.inputs import Draw
 from nmtcourse.homework.limits import Nowhere, Stopped, prepare, undisturbed, within
 from nmtcourse.homework.task import SOLUTION, Assignment, Task
 from nmtcourse.homework.transcript import Recorder, encode, is_plain_class
-from nmtcourse.homework.trials import UNWRITTEN, guarded, observed, turns
+from nmtcourse.homework.trials import UNWRITTEN, guard_answer, observe, plan_turns
 
 DEFINED_SECONDS = 120.0  # of processor time for the definitions
 PAGE = "homework_without_solutions"
@@ -52,7 +52,8 @@ def answered(
     input. An input is a number, or the list of its choices.
     """
     prepare()
-    found = page_of(page).tasks
+    tasks = page_of(page).tasks
+    answered_task = tasks[task]
     namespace: dict[str, Any] = {"__name__": "__main__"}
     try:
         with contextlib.redirect_stdout(Nowhere()), within(DEFINED_SECONDS):
@@ -60,15 +61,15 @@ def answered(
     except (Exception, Stopped) as error:
         yield {"failed": f"{type(error).__name__}: {str(error)[:300]}"}
         return
-    names = [found[task].name, *found[task].uses]
+    names = [answered_task.name, *answered_task.uses]
     answers = [namespace.get(name) for name in names]
-    yield {"kinds": [kind_of(each) for each in answers], "value": encode(answers[0])}
+    yield {"kinds": [*map(kind_of, answers)], "value": encode(answers[0])}
     with undisturbed():
         try:
-            with within(found[task].seconds):
-                yield from transcripts(found, found[task], answers, draws or [], number)
+            with within(answered_task.seconds):
+                yield from transcripts(tasks, answered_task, answers, draws or [], number)
         except Stopped:
-            yield {"events": [], "ended": f"stopped after {found[task].seconds:g} s"}
+            yield {"events": [], "ended": f"stopped after {answered_task.seconds:g} s"}
 
 
 def kind_of(answer: Any) -> str:
@@ -85,28 +86,34 @@ def transcripts(
 ) -> Iterator[dict[str, Any]]:
     """The events of each turn of some inputs, and what ended a turn."""
     prop, recorder = task.properties[number], Recorder(task)
-    subject = recorder.of(answers[0])
+    subject = recorder.wrap_answer(answers[0])
     if task.uses:
         others = []
-        for name, each in zip(task.uses, answers[1:], strict=True):
+        for name, answer in zip(task.uses, answers[1:], strict=True):
             recorder.task = next(used for used in tasks.values() if used.name == name)
-            others.append(recorder.of(each))
+            others.append(recorder.wrap_answer(answer))
         subject = (subject, *others)
-    for each in draws:
-        draw = Draw(0, each) if isinstance(each, list) else Draw(each)
-        careful, only = guarded(task, subject), None
-        plan: list[tuple[int, bool] | None] = [None]
+    for number_or_choices in draws:
+        choices = None
+        if isinstance(number_or_choices, list):
+            choices = number_or_choices
+            draw = Draw(0, choices)
+        else:
+            draw = Draw(number_or_choices)
+        careful = guard_answer(task, subject)
+        # None is the first turn; which others there are hangs on the choices that it makes.
+        plan: list[tuple[int, int | None] | None] = [None]
         while plan:
             turn = plan.pop(0)
             recorder.begin([])
             if turn is None:
-                _, raised = observed(prop, careful, draw)
-                draw.choices = each if isinstance(each, list) else draw.choices
-                only = sum(draw.choices)
-                plan = [*turns(prop, prop.plain and len(task.signature) > 1 and only % 2 == 0)]
+                _, raised = observe(prop, careful, draw)
+                if choices is not None:  # also those of the part that an error has cut off
+                    draw.choices = choices
+                plan = [*plan_turns(task, prop, draw.choices)]
             else:
-                one = only // 2 if turn[1] and only is not None else None
-                _, raised = observed(prop, careful, draw.again(turn[0]), one)
+                values, only = turn
+                _, raised = observe(prop, careful, draw.again(values), only)
             ended = "" if raised is None else raised.measured[:2000]
             yield {"events": recorder.events, "ended": ended}
             # The property does not hold; or a check has called a solution, which is a stub here.

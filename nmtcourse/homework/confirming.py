@@ -23,7 +23,13 @@ from nmtcourse.homework.inputs import Draw
 from nmtcourse.homework.limits import undisturbed
 from nmtcourse.homework.task import Property
 from nmtcourse.homework.transcript import FORGED, Forged, Replay, decode
-from nmtcourse.homework.trials import expectation, guarded, judged, observed, turns
+from nmtcourse.homework.trials import (
+    find_fault,
+    guard_answer,
+    observe,
+    observe_solution,
+    plan_turns,
+)
 
 ANSWERED = "nmtcourse.homework.answering:answered"  # what a host calls
 SECONDS = 240.0  # of processor time for a property
@@ -95,8 +101,8 @@ class Confirmation:
             if not compared:
                 yield number, draw, None, []
                 continue
-            solution = guarded(self.task, self.task.solution)
-            first = expectation(self.task, prop, solution, draw, 0)
+            solution = guard_answer(self.task, self.task.solution)
+            first = observe_solution(self.task, prop, solution, draw, 0)
             yield draw.choices, Draw(0, draw.choices), solution, first
 
     def subject(self, first: Any) -> tuple[Replay, Any]:
@@ -108,9 +114,10 @@ class Confirmation:
         if not all(kind in ALLOWED for kind in kinds):
             raise Forged(FORGED)
         replay = Replay(self.task)
+        if not self.task.uses and kinds[0] == "value":
+            return replay, decode(first.get("value"))
         if not self.task.uses:
-            value = decode(first.get("value")) if kinds[0] == "value" else replay.of(kinds[0])
-            return replay, value
+            return replay, replay.make_answer(kinds[0])
         others = []
         for name, kind in zip(names[1:], kinds[1:], strict=True):
             used = self.named[name]
@@ -120,7 +127,7 @@ class Confirmation:
                 raise Forged(FORGED)
             else:
                 replay.task = used
-                others.append(replay.of(kind))
+                others.append(replay.make_answer(kind))
         return replay, (decode(first.get("value")), *others)
 
     def first_fault(
@@ -146,25 +153,27 @@ class Confirmation:
         messages: Iterator,
     ) -> Finding | None:
         """What is wrong on one input, in one of its turns."""
-        task, careful = self.task, guarded(self.task, subject)
+        task = self.task
+        careful = guard_answer(task, subject)
         take_turn(replay, messages)
-        seen, raised = observed(prop, careful, draw)
-        finding = judged(task, prop, draw, seen, raised, first or [])
-        only = sum(draw.choices)
-        for turn, mixed in turns(prop, prop.plain and len(task.signature) > 1 and only % 2 == 0):
+        observations, raised = observe(prop, careful, draw)
+        finding = find_fault(task, prop, draw, observations, raised, first or [])
+        # The other process has sent all turns: those that decide nothing more are skipped.
+        for turn, only in plan_turns(task, prop, draw.choices):
             if finding is not None:
                 skip_turn(messages)
                 continue
-            wanted, one = first, only // 2 if mixed else None
+            expected = first
             if turn and solution is not None:
-                wanted = expectation(task, prop, solution, draw, turn, one)
-            if wanted is None:
+                expected = observe_solution(task, prop, solution, draw, turn, only)
+            if expected is None:
                 skip_turn(messages)
                 continue
             take_turn(replay, messages)
-            other = draw.again(turn)
-            seen, raised = observed(prop, careful, other, one)
-            finding = judged(task, prop, other, seen, raised, wanted, exact=mixed)
+            later = draw.again(turn)
+            observations, raised = observe(prop, careful, later, only)
+            exact = only is not None
+            finding = find_fault(task, prop, later, observations, raised, expected, exact=exact)
         return finding
 
 

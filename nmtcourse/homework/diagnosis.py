@@ -21,36 +21,42 @@ HANGS = 3.0  # seconds of processor time on one input, after which an answer is 
 NUMBER = re.compile(r"-?\d+\.?\d*(?:e[-+]?\d+)?|nan|inf")
 
 
-def diagnose(task: Task, prop: Property, answer: Any, found: list[Outcome]) -> str:
+def diagnose(task: Task, prop: Property, answer: Any, outcomes: list[Outcome]) -> str:
     """The one known mistake that gives the same results as an answer wherever it was tried, or ''.
 
-    The last of `found` is the outcome of `prop`, the others those of the properties before it.
+    The last of the `outcomes` is that of `prop`, the others those of the properties before it.
     Raises Stopped if the answer hangs on an input.
     """
-    numbered = [*zip(task.properties, found, strict=False)]
-    tests = [(prop, trial) for trial in found[-1].trials[:-3:-1]]
-    tests += [(prop, tried(task, prop, answer, Draw(number))) for number in range(60, 64)]
-    tests += [(each, trial) for each, one in numbered[:-1] for trial in one.trials[:4]]
+    # Pairs of a property and a trial: the last two inputs, on which the answer failed, four fresh
+    # ones, and some of the properties before, which hold.
+    tests = [(prop, trial) for trial in outcomes[-1].trials[:-3:-1]]
+    tests += [(prop, try_answer(task, prop, answer, Draw(number))) for number in range(60, 64)]
+    for earlier, result in list(zip(task.properties, outcomes, strict=False))[:-1]:
+        tests += [(earlier, trial) for trial in result.trials[:4]]
 
-    def agrees(about: str, pairs: list[tuple[Property, Trial]]) -> bool:
+    def agrees(mistake: str, pairs: list[tuple[Property, Trial]]) -> bool:
+        """Whether a mistake does what the answer did in some trials."""
+        wrong = task.wrong[mistake]
         return all(
-            alike(tried(task, each, task.wrong[about], Draw(0, trial.choices)), trial)
-            for each, trial in pairs
+            same_behaviour(try_answer(task, tested, wrong, Draw(0, trial.choices)), trial)
+            for tested, trial in pairs
         )
 
-    likely = [about for about in task.mistakes if agrees(about, tests)]
+    likely = [mistake for mistake in task.mistakes if agrees(mistake, tests)]
     if likely:  # what names a cause does as the answer does on thirty inputs at least
-        fresh = [(p, Draw(number)) for p in task.properties for number in range(64, 74)]
-        fresh += [(prop, Draw(number)) for number in range(74, 104)]
-        more = [(p, tried(task, p, answer, draw)) for p, draw in fresh]
-        likely = [about for about in likely if agrees(about, more)]
+        inputs = [(tested, number) for tested in task.properties for number in range(64, 74)]
+        inputs += [(prop, number) for number in range(74, 104)]
+        more = [
+            (tested, try_answer(task, tested, answer, Draw(number))) for tested, number in inputs
+        ]
+        likely = [mistake for mistake in likely if agrees(mistake, more)]
     return likely[0] if len(likely) == 1 else ""
 
 
-def tried(task: Task, prop: Property, answer: Any, draw: Draw) -> Trial:
+def try_answer(task: Task, prop: Property, answer: Any, draw: Draw) -> Trial:
     """What is wrong with an answer on one input. Raises Stopped if it hangs there."""
     with within(HANGS):
-        return trials.tried(task, prop, answer, draw)
+        return trials.try_answer(task, prop, answer, draw)
 
 
 def behaviour(task: Task, answer: Any) -> str:
@@ -58,14 +64,19 @@ def behaviour(task: Task, answer: Any) -> str:
 
     Two answers that agree in it are wrong in the same way, however they are written.
     """
-    numbered = [(replace(p, again=False), n) for p in task.properties for n in range(200, 212)]
+    inputs = [(replace(p, again=False), n) for p in task.properties for n in range(200, 212)]
     try:
-        every = [tried(task, p, answer, Draw(number)) for p, number in numbered]
+        tested = [try_answer(task, prop, answer, Draw(number)) for prop, number in inputs]
     except Stopped:
         return ""  # how far it came depends on the machine
-    bad = [trial.seen for trial in every if trial.finding is not None and trial.seen]
-    wrong = [repr([short(_coarse(each.value)) for each in seen]) for seen in bad]
-    return hashlib.sha256(repr(wrong).encode()).hexdigest()[:16] if len(wrong) > 3 else ""
+    wrong = []
+    for trial in tested:
+        if trial.finding is not None and trial.observations:
+            values = [short(_coarse(observation.value)) for observation in trial.observations]
+            wrong.append(repr(values))
+    if len(wrong) <= 3:
+        return ""
+    return hashlib.sha256(repr(wrong).encode()).hexdigest()[:16]
 
 
 def _coarse(value: Any) -> Any:
@@ -73,32 +84,45 @@ def _coarse(value: Any) -> Any:
     if isinstance(value, torch.Tensor):
         x = value.detach().double().nan_to_num(0, 1, -1).flatten()
         waves = torch.arange(len(x), dtype=torch.float64).sin()
-        sums = [] if value.dtype in HALVES else [float(x.sum()), float(x @ waves)]
+        sums = []
+        if value.dtype not in HALVES:
+            sums = [float(x.sum()), float(x @ waves)]
         return [tuple(value.shape), *map(_coarse, sums)]
     if isinstance(value, list | tuple):
-        return [_coarse(each) for each in value]
-    return round(value, 2) + 0.0 if isinstance(value, float) else value
+        return [*map(_coarse, value)]
+    if isinstance(value, float):
+        return round(value, 2) + 0.0  # -0.0 becomes 0.0
+    return value
 
 
-def alike(one: Trial, other: Trial) -> bool:
+def same_behaviour(first: Trial, second: Trial) -> bool:
     """Whether two answers gave the same on one input.
 
     Rounding, lines of code and the names of arguments may differ.
     """
-    if one.finding is None or other.finding is None:
-        return one.finding is other.finding
-    texts = [
-        found.measured.replace(found.given, "", 1).partition(PLACE)[0]
-        for found in (one.finding, other.finding)
-    ]
-    if NUMBER.sub("", texts[0]) != NUMBER.sub("", texts[1]) or len(one.seen) != len(other.seen):
+    if first.finding is None or second.finding is None:
+        return first.finding is second.finding
+    first_text, second_text = map(_measured_alone, (first.finding, second.finding))
+    if NUMBER.sub("", first_text) != NUMBER.sub("", second_text):
         return False
-    pairs = zip(*(map(float, NUMBER.findall(text)) for text in texts), strict=True)
-    if not all(a == b or math.isclose(a, b, rel_tol=2e-3) or a != a and b != b for a, b in pairs):
+    if len(first.observations) != len(second.observations):
+        return False
+    numbers = zip(NUMBER.findall(first_text), NUMBER.findall(second_text), strict=True)
+    if not all(_close(float(a), float(b)) for a, b in numbers):
         return False
     try:
-        for mine, theirs in zip(one.seen, other.seen, strict=True):
+        for mine, theirs in zip(first.observations, second.observations, strict=True):
             same(mine.value, theirs.value, mine.what, tolerance=theirs.tolerance or 2e-3)
     except Finding:
         return False
     return True
+
+
+def _measured_alone(finding: Finding) -> str:
+    """What was measured, without the arguments of the call and the line that raised an error."""
+    return finding.measured.replace(finding.given, "", 1).partition(PLACE)[0]
+
+
+def _close(a: float, b: float) -> bool:
+    both_nan = a != a and b != b
+    return a == b or math.isclose(a, b, rel_tol=2e-3) or both_nan

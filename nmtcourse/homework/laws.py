@@ -13,7 +13,6 @@ import inspect
 import random
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from itertools import starmap
 from types import new_class
 from typing import Any
 
@@ -28,10 +27,19 @@ CONTAINERS = (list, tuple, dict, set)
 CHANGED = "a later call changed an earlier result"
 
 
+# A turn is a run of a check. In the next turn, an answer meets the objects of the turn before,
+# refilled with the numbers of now:
+#
+#     turn 0   check: answer(a), a = tensor([1, 2])     answer gets a
+#     turn 1   check: answer(b), b = tensor([5, 7])     answer gets a, which is now tensor([5, 7])
+#
+# An answer that has stored its results by `id(a)` returns the old one, and the check sees it. With
+# `only` = 0, and two arguments that differ from those of turn 0, the first of them has its new
+# numbers and the second its old ones: so is found what is stored by one argument alone.
 class Careful:
     """A student's function that may not change what it is given, or call what is forbidden.
 
-    `given` has copies of the arguments of the last call. A `seeded` function has a seed or a
+    `arguments` has copies of the arguments of the last call. A `seeded` function has a seed or a
     generator, and may not use a global one. It may change the arguments that it `changes`. With a
     number `only`, calls get the arguments of the turn before, except for one.
     """
@@ -44,91 +52,110 @@ class Careful:
         seeded: bool = False,
         changes: tuple[str, ...] = (),
     ):
-        self.function, self.mode, self.sealed = function, Without(forbidden), sealed
+        self.function = function
         self.__wrapped__ = function  # where `inspect` finds the names of the arguments
-        self.seeded, self.changes, self.busy = seeded, changes, False
-        self.forget()
-
-    def forget(self) -> None:
-        """Begin anew, as if it had never been called."""
+        self.mode = Without(forbidden)
+        self.sealed, self.seeded, self.changes = sealed, seeded, changes
+        self.busy = False  # in a call of a method
         self.only: int | None = None
-        self.given: dict[str, Any] = {}
+        self.arguments: dict[str, Any] = {}
         self.calls: list[tuple[list, list]] = []  # arguments in this turn, and copies of them
         self.earlier: list[tuple[list, list]] = []  # those of the turn before
-        self.results: list[tuple[Any, Any]] = []  # and copies of what they must stay
+        self.results: list[tuple[Any, Any]] = []  # and snapshots of what they must stay
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        used = self.renewed(args)
+        refilled = self.refill_arguments(args)
         # Copies: a report shows what the answer was given, whatever becomes of it afterwards.
-        self.given = named_arguments(self.function, [*map(copied, used)], kwargs)
-        return self.watched(self.function, used, kwargs)
+        copies = [copy_value(value) for value in refilled]
+        self.arguments = name_arguments(self.function, copies, kwargs)
+        return self.call_under_laws(self.function, refilled, kwargs)
 
-    def watched(self, function: Callable, args: Any, kwargs: Any, owner: Any = None) -> Any:
-        """The result of a function, or of a method of `owner`."""
-        given = named_arguments(function, args, kwargs)
-        chance, before = chances() if self.seeded else None, settings()
-        watched = self.mode if self.mode.forbidden else contextlib.nullcontext()
-        failed = result = None
-        same = {name: value for name, value in given.items() if name not in self.changes}
-        with unchanged(**same), lending() as lent:
+    def call_under_laws(self, function: Callable, args: Any, kwargs: Any, owner: Any = None) -> Any:
+        """The result of a function, or of a method of `owner`. Raises Finding for a broken law."""
+        arguments = name_arguments(function, args, kwargs)
+        fixed = {name: value for name, value in arguments.items() if name not in self.changes}
+        settings = process_settings()
+        random_states: tuple = ()
+        if self.seeded:
+            random_states = global_random_states()
+        forbidding: Any = contextlib.nullcontext()
+        if self.mode.forbidden:
+            forbidding = self.mode
+        error = result = None
+        with unchanged(**fixed), lending() as lend:
             try:
-                with watched, sealing(self.sealed):
-                    result = function(*map(lent, args), **{k: lent(v) for k, v in kwargs.items()})
-            except Exception as error:  # the laws hold all the same
-                failed = error
-        for name, value in settings().items():
-            holds(value == before[name], f"a call changed {name} to {value}", f"{before[name]}")
-        if chance is not None and not alike(chance, chances()):
+                with forbidding, sealing(self.sealed):
+                    lent = {name: lend(value) for name, value in kwargs.items()}
+                    result = function(*map(lend, args), **lent)
+            except Exception as raised:  # the laws hold all the same
+                error = raised
+        for name, value in process_settings().items():
+            before = settings[name]
+            holds(value == before, f"a call changed {name} to {value}", f"{before}")
+        if self.seeded and not snapshots_equal(random_states, global_random_states()):
             cause = (
                 "Draw from a generator of your own, such as `torch.Generator().manual_seed(seed)`."
             )
             raise Finding("a global random generator was used", "an answer without it", cause)
-        if failed is not None:
-            raise failed
-        return self.taken(result, [given, owner])
+        if error is not None:
+            raise error
+        return self.hand_over(result, [arguments, owner])
 
-    def renewed(self, args: tuple) -> list[Any]:
+    def refill_arguments(self, args: tuple) -> list[Any]:
         """The objects of the same call in the turn before, with the values of now."""
-        place, used = len(self.calls), [*args]
-        if place < len(self.earlier) and len(self.earlier[place][0]) == len(args):
-            objects, before = self.earlier[place]
+        number = len(self.calls)  # of the call in its turn
+        values = [*args]
+        if number < len(self.earlier) and len(self.earlier[number][0]) == len(args):
+            objects, old_values = self.earlier[number]
             if self.only is not None:
-                used = mixed(before, used, self.only)
+                values = renew_one_argument(old_values, values, self.only)
             memo: dict[int, int] = {}
-            used = [refilled(old, new, memo) for old, new in zip(objects, used, strict=True)]
-        self.calls.append((used, [copied(value) for value in used]))
-        return used
+            pairs = zip(objects, values, strict=True)
+            values = [refill(old, new, memo) for old, new in pairs]
+        self.calls.append((values, [copy_value(value) for value in values]))
+        return values
 
-    def taken(self, result: Any, given: Any) -> Any:
-        """The result in new lists, while those that the answer may have kept are emptied."""
+    def hand_over(self, result: Any, arguments: Any) -> Any:
+        """The result in new lists, while those that the answer may have stored are emptied.
+
+        Only the parts of a result that are no parts of the arguments belong to the answer.
+        """
         if isinstance(result, nn.Module):
             return result  # its weights may change
-        own = {key_of(part) for part in parts(given)}
-        for part in [*parts(result)]:
-            if isinstance(part, Tensor) and key_of(part) not in own:
-                self.results.append((part, kept(part)))
-        found = copied(result, tensors=False)
-        for part in [*parts(result)]:
-            if type(part) in (list, dict, set) and key_of(part) not in own:
-                if part and any(part is earlier for earlier, _ in self.results):  # emptied, filled
+        of_arguments = {storage_key(part) for part in walk_parts(arguments)}
+        new_parts = [part for part in walk_parts(result) if storage_key(part) not in of_arguments]
+        for part in new_parts:
+            if isinstance(part, Tensor):
+                self.results.append((part, snapshot(part)))
+        new_lists = copy_value(result, tensors=False)
+        for part in new_parts:
+            if type(part) in (list, dict, set):
+                # One of an earlier call was emptied: the answer has filled it again.
+                if part and any(part is earlier for earlier, _ in self.results):
                     raise Finding(CHANGED, "results that stay")
                 part.clear()
-                self.results.append((part, kept(part)))
-        return found
+                self.results.append((part, snapshot(part)))
+        return new_lists
 
-    def settle(self) -> None:
+    def begin_turn(self, only: int | None) -> None:
+        """Begin a turn, in which calls get old arguments except for one if there is an `only`."""
+        self.calls = []
+        self.only = only
+
+    def end_turn(self) -> None:
         """End a turn. Raise Finding if a call has changed an earlier result; spoil all of them.
 
         A result belongs to the caller: what happens to it must not reach the next call.
         """
-        if not all(alike(before, kept(result)) for result, before in self.results):
+        if not all(snapshots_equal(before, snapshot(result)) for result, before in self.results):
             raise Finding(CHANGED, "results that stay")
         for result, _ in self.results:
             if isinstance(result, Tensor):
                 with contextlib.suppress(RuntimeError):  # several numbers in one place
                     result.detach().zero_()
-        self.results = [(result, kept(result)) for result, _ in self.results]
-        self.earlier, self.calls = self.calls, []
+        self.results = [(result, snapshot(result)) for result, _ in self.results]
+        self.earlier = self.calls
+        self.calls = []
 
 
 class CarefulClass(Careful):
@@ -137,58 +164,72 @@ class CarefulClass(Careful):
     The first object is made twice, since two share nothing.
     """
 
-    made: list[Any] | None = None
-    built: Mapping[str, Any] = {}  # with what the last object was made
+    twins: list[Any] | None = None
+    constructor_arguments: Mapping[str, Any] = {}  # of the last object
 
-    def __init__(self, made: Any, methods: list[str]):
-        super().__init__(made)
-        if inspect.isclass(made):
-            own: dict[str, Any] = {n: self.guarded(n) for n in methods if hasattr(made, n)}
-            own |= {"__module__": made.__module__, "__doc__": made.__doc__}
+    def __init__(self, student_class: Any, methods: list[str]):
+        super().__init__(student_class)
+        if inspect.isclass(student_class):
+            namespace: dict[str, Any] = {
+                name: self.guard_method(name) for name in methods if hasattr(student_class, name)
+            }
+            namespace |= {"__module__": student_class.__module__, "__doc__": student_class.__doc__}
             with contextlib.suppress(Exception):  # raised by the student's `__init_subclass__`
-                self.function = new_class(made.__name__, (made,), {}, lambda d: d.update(own))
+                self.function = new_class(
+                    student_class.__name__,
+                    (student_class,),
+                    {},
+                    lambda body: body.update(namespace),
+                )
 
-    def guarded(self, name: str) -> Callable:
-        """A method that is watched, except where another method calls it."""
+    def guard_method(self, name: str) -> Callable:
+        """A method under the laws, except where another method calls it."""
 
         def method(owner: Any, *args: Any, **kwargs: Any) -> Any:
             bound = getattr(super(self.function, owner), name)
             if self.busy:
                 return bound(*args, **kwargs)
-            self.busy, used = True, self.renewed(args)
-            self.given = {**self.built, **named_arguments(bound, [*map(copied, used)], kwargs)}
+            self.busy = True
+            refilled = self.refill_arguments(args)
+            copies = [copy_value(value) for value in refilled]
+            self.arguments = {**self.constructor_arguments, **name_arguments(bound, copies, kwargs)}
             try:
-                return self.watched(bound, used, kwargs, owner)
+                return self.call_under_laws(bound, refilled, kwargs, owner)
             finally:
                 self.busy = False
 
         return method
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        given = named_arguments(self.__wrapped__, args, kwargs)
-        self.built = self.given = {name: copied(value) for name, value in given.items()}
-        with unchanged(**given):
-            made = self.function(*args, **kwargs)
-            self.made = self.made or [made, self.function(*args, **kwargs)]
-        one, other = ({*map(key_of, tensors_of(each))} for each in self.made)
-        if one & other:
+        arguments = name_arguments(self.__wrapped__, args, kwargs)
+        self.arguments = {name: copy_value(value) for name, value in arguments.items()}
+        self.constructor_arguments = self.arguments
+        with unchanged(**arguments):
+            student_object = self.function(*args, **kwargs)
+            if not self.twins:
+                self.twins = [student_object, self.function(*args, **kwargs)]
+        first, second = (set(map(storage_key, tensors_of(twin))) for twin in self.twins)
+        if first & second:
             raise Finding("two objects share a tensor", "objects that share nothing")
-        return made
+        return student_object
 
 
 def tensors_of(module: Any) -> list[Tensor]:
     """The tensors of a module that are not empty; none of another object."""
-    found = [*module.parameters(), *module.buffers()] if isinstance(module, nn.Module) else []
-    return [tensor for tensor in found if tensor.numel()]
+    if not isinstance(module, nn.Module):
+        return []
+    tensors = [*module.parameters(), *module.buffers()]
+    return [tensor for tensor in tensors if tensor.numel()]
 
 
 def methods_of(solution: Any) -> list[str]:
     """The methods of a class that a check may call."""
-    own = vars(solution) if inspect.isclass(solution) else {}
-    return [name for name, each in own.items() if callable(each) and name[0] != "_"]
+    if not inspect.isclass(solution):
+        return []
+    return [name for name, value in vars(solution).items() if callable(value) and name[0] != "_"]
 
 
-def named_arguments(function: Callable, args: Any, kwargs: dict[str, Any]) -> dict[str, Any]:
+def name_arguments(function: Callable, args: Any, kwargs: dict[str, Any]) -> dict[str, Any]:
     """The arguments of a call by name."""
     names = [f"argument {n}" for n in range(len(args))]
     with contextlib.suppress(TypeError, ValueError):  # functions written in C may have no signature
@@ -196,55 +237,67 @@ def named_arguments(function: Callable, args: Any, kwargs: dict[str, Any]) -> di
     return dict(zip(names, args, strict=False)) | kwargs
 
 
-def parts(value: Any) -> Iterator[Any]:
+def walk_parts(value: Any) -> Iterator[Any]:
     """A value and all that is in it: lists, their items, weights."""
     yield value
-    inner: Any = value if type(value) in CONTAINERS else ()
+    parts: Any = ()
     if isinstance(value, dict):
-        inner = value.values()
+        parts = value.values()
     elif isinstance(value, nn.Module):
-        inner = value.state_dict(keep_vars=True).values()
-    for each in inner:
-        yield from parts(each)
+        parts = value.state_dict(keep_vars=True).values()
+    elif type(value) in CONTAINERS:
+        parts = value
+    for part in parts:
+        yield from walk_parts(part)
 
 
-def key_of(value: Any) -> int:
-    """What two values that share memory have in common."""
+def storage_key(value: Any) -> int:
+    """What two values that share memory have in common.
+
+    A tensor and its views have one storage. Ids are negative: no id is taken for an address.
+    """
     if isinstance(value, Tensor):
         return value.untyped_storage().data_ptr()
     return -id(value)
 
 
-def copied(value: Any, tensors: bool = True) -> Any:
+def copy_value(value: Any, tensors: bool = True) -> Any:
     """A copy of lists and the like, and of their tensors; other objects stay."""
     if isinstance(value, Tensor) and tensors and not isinstance(value, nn.Parameter):
         return value.detach().clone().requires_grad_(value.requires_grad)
     if type(value) is dict:
-        return {key: copied(each, tensors) for key, each in value.items()}
+        return {key: copy_value(item, tensors) for key, item in value.items()}
     if type(value) in CONTAINERS:
-        return type(value)(copied(each, tensors) for each in value)
+        return type(value)(copy_value(item, tensors) for item in value)
     return value
 
 
-def mixed(old: list, new: list, number: int) -> list[Any]:
-    """The old arguments, except for one of those that differ."""
-    places = [n for n, pair in enumerate(zip(old, new, strict=True)) if not alike(*map(kept, pair))]
-    chosen = places[number % len(places)] if places else len(old)
-    return [
-        crossed(*pair) if n == chosen else pair[0]
-        for n, pair in enumerate(zip(old, new, strict=True))
-    ]
+def renew_one_argument(old: list, new: list, number: int) -> list[Any]:
+    """The old arguments, except for one of those that differ, which has its new value."""
+    different = []  # places
+    for place, (before, now) in enumerate(zip(old, new, strict=True)):
+        if not snapshots_equal(snapshot(before), snapshot(now)):
+            different.append(place)
+    arguments = [*old]
+    if different:
+        chosen = different[number % len(different)]
+        arguments[chosen] = with_old_keys(old[chosen], new[chosen])
+    return arguments
 
 
-def crossed(old: Any, new: Any) -> Any:
+def with_old_keys(old: Any, new: Any) -> Any:
     """The new value; a dictionary has the old keys with new values."""
     if type(old) is type(new) is dict:
         return dict(zip(old, new.values(), strict=False))
     return new
 
 
-def refilled(old: Any, new: Any, memo: dict[int, int]) -> Any:
-    """The old object with the new value where it can have it, otherwise the new one."""
+def refill(old: Any, new: Any, memo: dict[int, int]) -> Any:
+    """The old object with the new value where it can have it, otherwise the new one.
+
+    `memo` says which new object an old one was refilled from: where two arguments were one object
+    and now are two, it cannot be both.
+    """
     if type(old) is not type(new) or memo.setdefault(id(old), id(new)) != id(new):
         return new
     if isinstance(new, Tensor):
@@ -254,12 +307,12 @@ def refilled(old: Any, new: Any, memo: dict[int, int]) -> Any:
                 return old.copy_(new)
         return new
     if type(new) is list:
-        pairs = zip(old, new, strict=False)
-        old[:] = [*starmap(lambda a, b: refilled(a, b, memo), pairs), *new[len(old) :]]
+        refilled = [refill(before, now, memo) for before, now in zip(old, new, strict=False)]
+        old[:] = [*refilled, *new[len(old) :]]
     elif type(new) is dict:
-        filled = {k: refilled(old.get(k), v, memo) for k, v in new.items()}
+        items = {key: refill(old.get(key), value, memo) for key, value in new.items()}
         old.clear()
-        old.update(filled)
+        old.update(items)
     elif type(new) is set:
         old.clear()
         old.update(new)
@@ -269,12 +322,12 @@ def refilled(old: Any, new: Any, memo: dict[int, int]) -> Any:
 
 
 @contextlib.contextmanager
-def unchanged(**given: Any) -> Iterator[None]:
+def unchanged(**values: Any) -> Iterator[None]:
     """Raise Finding if what a caller can see of these values is different afterwards."""
-    before = {name: kept(value) for name, value in given.items()}
+    before = {name: snapshot(value) for name, value in values.items()}
     yield
-    for name, value in given.items():
-        if not alike(before[name], kept(value)):
+    for name, value in values.items():
+        if not snapshots_equal(before[name], snapshot(value)):
             cause = (
                 "Operations such as `x -= 1`, `sort()` or `update` change what the caller holds."
             )
@@ -284,22 +337,22 @@ def unchanged(**given: Any) -> Iterator[None]:
 @contextlib.contextmanager
 def lending() -> Iterator[Callable[[Any], Any]]:
     """Lend functions out. Raise Finding if something that one of them returned was changed."""
-    brought: list[tuple[Any, Any]] = []
+    results: list[tuple[Any, Any]] = []  # and their snapshots
 
-    def lent(value: Any) -> Any:
+    def lend(value: Any) -> Any:
         if isinstance(value, torch.nn.Module | type) or not callable(value):
             return value
 
         def called(*args: Any, **kwargs: Any) -> Any:
             result = value(*args, **kwargs)
             if isinstance(result, torch.Tensor | list | dict | set | tuple):
-                brought.append((result, kept(result)))
+                results.append((result, snapshot(result)))
             return result
 
         return called
 
-    yield lent
-    if not all(alike(before, kept(result)) for result, before in brought):
+    yield lend
+    if not all(snapshots_equal(before, snapshot(result)) for result, before in results):
         cause = "A result belongs to the function that returned it: work on a copy."
         raise Finding("what a given function returned was changed", "unchanged results", cause)
 
@@ -308,21 +361,24 @@ def lending() -> Iterator[Callable[[Any], Any]]:
 def unmoved(model: torch.nn.Module) -> Iterator[None]:
     """Raise Finding if a part of the model is in another mode afterwards, or trains otherwise."""
 
-    def standing() -> list[tuple[str, bool]]:
-        modes = [(name or "the model", part.training) for name, part in model.named_modules()]
-        return modes + [(name, each.requires_grad) for name, each in model.named_parameters()]
+    def modes() -> list[tuple[str, bool]]:
+        return [(name or "the model", part.training) for name, part in model.named_modules()]
 
-    before, parts = standing(), len([*model.modules()])
+    def trainable() -> list[tuple[str, bool]]:
+        return [(name, weight.requires_grad) for name, weight in model.named_parameters()]
+
+    modes_before, trainable_before = modes(), trainable()
     yield
-    for place, ((name, was), (_, now)) in enumerate(zip(before, standing(), strict=False)):
-        if was != now and place < parts:
+    for (name, before), (_, now) in zip(modes_before, modes(), strict=False):
+        if before != now:
             cause = "`train()` and `eval()` change a model that belongs to the caller."
-            raise Finding(f"{name} is in training mode: {now}", f"{was}", cause)
-        if was != now:
-            raise Finding(f"{name} requires a gradient: {now}", f"{was}")
+            raise Finding(f"{name} is in training mode: {now}", f"{before}", cause)
+    for (name, before), (_, now) in zip(trainable_before, trainable(), strict=False):
+        if before != now:
+            raise Finding(f"{name} requires a gradient: {now}", f"{before}")
 
 
-def settings() -> dict[str, Any]:
+def process_settings() -> dict[str, Any]:
     """Settings of the process that a function has to leave as they are."""
     return {
         "torch's default type": torch.get_default_dtype(),
@@ -333,39 +389,39 @@ def settings() -> dict[str, Any]:
     }
 
 
-def chances() -> tuple:
-    """The states of the global random generators."""
-    numbers = np.random.get_state(legacy=False)
-    return torch.get_rng_state(), random.getstate(), repr(numbers)
+def global_random_states() -> tuple:
+    """The states of the global random generators of torch, Python and numpy."""
+    return torch.get_rng_state(), random.getstate(), repr(np.random.get_state(legacy=False))
 
 
-def kept(value: Any) -> Any:
+def snapshot(value: Any) -> Any:
     """A copy of what a caller can see of a value."""
     if isinstance(value, torch.Tensor):
         return value.detach().clone(), value.requires_grad
     if isinstance(value, dict):
-        return [(key, kept(each)) for key, each in value.items()]
+        return [(key, snapshot(item)) for key, item in value.items()]
     if isinstance(value, list | tuple):
-        return [kept(each) for each in value]
+        return [snapshot(item) for item in value]
     if isinstance(value, set):
         return frozenset(value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return kept(vars(value))
+        return snapshot(vars(value))
     if isinstance(value, torch.nn.Module):
         modes = [(module.training, len(module._forward_hooks)) for module in value.modules()]
-        named = [*value.named_parameters(), *value.named_buffers()]
-        return modes, [(name, kept(tensor)) for name, tensor in named]
+        tensors = [*value.named_parameters(), *value.named_buffers()]
+        return modes, [(name, snapshot(tensor)) for name, tensor in tensors]
     return value
 
 
-def alike(one: Any, other: Any) -> bool:
-    """Whether two copies show the same, bit by bit."""
-    if isinstance(one, torch.Tensor):
-        if (one.shape, one.dtype, one.device) != (other.shape, other.dtype, other.device):
+def snapshots_equal(first: Any, second: Any) -> bool:
+    """Whether two snapshots show the same, bit by bit."""
+    if isinstance(first, torch.Tensor):
+        if (first.shape, first.dtype, first.device) != (second.shape, second.dtype, second.device):
             return False
-        if one.is_meta:  # it has no numbers
+        if first.is_meta:  # it has no numbers
             return True
-        return bool(((one == other) | ((one != one) & (other != other))).all())
-    if isinstance(one, list | tuple):
-        return len(one) == len(other) and all(map(alike, one, other))
-    return one is other or bool(one == other)
+        both_nan = (first != first) & (second != second)
+        return bool(((first == second) | both_nan).all())
+    if isinstance(first, list | tuple):
+        return len(first) == len(second) and all(map(snapshots_equal, first, second))
+    return first is second or bool(first == second)

@@ -4,6 +4,9 @@
 
 Sizes are named: the same name has the same size in all arguments, `...` stands for any leading
 sizes, and `H*K` for a product.
+
+A kind of value is an object with a method `sample`. It gets the `Draw` of the input, and the
+arguments that were drawn `earlier` in the same call.
 """
 
 from __future__ import annotations
@@ -36,17 +39,21 @@ class Float:
     large: float = 1.0
     grad: bool = False
 
-    def sample(self, draw: Draw, known: dict[str, Any]) -> Tensor:
+    def sample(self, draw: Draw, earlier: dict[str, Any]) -> Tensor:
         """One such tensor."""
         shape = draw.shape(self.shape)
-        scale = max(0.5, draw.named(self.scale) ** -0.5) if self.scale else 1.0
-        found = draw.normal(*shape, scale=scale, large=self.large)
+        scale = 1.0
+        if self.scale:
+            scale = max(0.5, draw.named(self.scale) ** -0.5)
+        numbers = draw.normal(*shape, scale=scale, large=self.large)
         if self.far and draw.choose(3) == 2:
             rows = torch.randint(-2, 3, (*shape[:-1], 1), generator=draw.generator)
-            found = draw.laid(found + 300 * rows)
+            numbers = draw.laid(numbers + 300 * rows)
         if self.infinite and draw.choose(3) == 2:
-            found = found.masked_fill(~draw.mask(*shape), -math.inf)
-        return found.requires_grad_() if self.grad else found
+            numbers = numbers.masked_fill(~draw.mask(*shape), -math.inf)
+        if self.grad:
+            numbers.requires_grad_()
+        return numbers
 
 
 @dataclass(frozen=True)
@@ -61,16 +68,25 @@ class Mask:
     optional: bool = False
     empty: bool = True
 
-    def sample(self, draw: Draw, known: dict[str, Any]) -> Tensor | None:
+    def sample(self, draw: Draw, earlier: dict[str, Any]) -> Tensor | None:
         """One such mask."""
-        shapes = [None] * self.optional + [each.strip() for each in self.shapes.split("|")]
+        shapes: list[str | None] = [text.strip() for text in self.shapes.split("|")]
+        if self.optional:
+            shapes = [None, *shapes]
         shape = draw.one_of(shapes)
+        if shape is None:
+            return None
         sizes: list[int] = []
-        for name in (shape or "").split():
-            own = draw.shape(name.rstrip("?"))
-            own = own[draw.choose(len(own) + 1) :] if name == "...?" else own
-            sizes += [draw.one_of([n, n, 1]) if "?" in name else n for n in own]
-        return None if shape is None else draw.mask(*sizes, empty=self.empty)
+        for name in shape.split():
+            named_sizes = draw.shape(name.rstrip("?"))  # of `...`, any number of them
+            if name == "...?":
+                missing = draw.choose(len(named_sizes) + 1)
+                named_sizes = named_sizes[missing:]
+            for size in named_sizes:
+                if "?" in name:
+                    size = draw.one_of([size, size, 1])
+                sizes.append(size)
+        return draw.mask(*sizes, empty=self.empty)
 
 
 @dataclass(frozen=True)
@@ -85,17 +101,21 @@ class Ids:
     low: int = 0
     padded: bool = False
 
-    def sample(self, draw: Draw, known: dict[str, Any]) -> Tensor:
+    def sample(self, draw: Draw, earlier: dict[str, Any]) -> Tensor:
         """One such tensor."""
         shape = draw.shape(self.shape)
-        found = draw.ids(self.low, draw.named(self.below), *shape)
+        ids = draw.ids(self.low, draw.named(self.below), *shape)
         if draw.choose(2) or draw.sizing == LONG:
-            (found[..., -1:] if found.dim() else found).fill_(draw.named(self.below) - 1)
+            highest = draw.named(self.below) - 1
+            last = ids
+            if ids.dim():
+                last = ids[..., -1:]
+            last.fill_(highest)
         if self.padded and draw.choose(2):
             hidden = torch.rand(shape, generator=draw.generator) < draw.one_of([0.4, 0.9])
             hidden.view(-1)[draw.random.randrange(hidden.numel())] = False
-            found = draw.laid(found.masked_fill(hidden, 0))
-        return found
+            ids = draw.laid(ids.masked_fill(hidden, 0))
+        return ids
 
 
 @dataclass(frozen=True)
@@ -104,7 +124,7 @@ class Size:
 
     name: str
 
-    def sample(self, draw: Draw, known: dict[str, Any]) -> int:
+    def sample(self, draw: Draw, earlier: dict[str, Any]) -> int:
         """The size."""
         return draw.named(self.name)
 
@@ -117,12 +137,14 @@ class Whole:
     high: int
     step: int = 1
 
-    def sample(self, draw: Draw, known: dict[str, Any]) -> int:
+    def sample(self, draw: Draw, earlier: dict[str, Any]) -> int:
         """One such number."""
         count = (self.high - self.low) // self.step + 1
         most = draw.one_of([min(count, 12), min(count, 12), count])
-        chosen = draw.choose(most)
-        return self.low + self.step * (draw.random.randrange(most) if draw.turn else chosen)
+        steps = draw.choose(most)
+        if draw.turn:  # after the choice: a later turn has the same choices, and other numbers
+            steps = draw.random.randrange(most)
+        return self.low + self.step * steps
 
 
 class OneOf:
@@ -131,10 +153,9 @@ class OneOf:
     def __init__(self, *values: Any):
         self.values = values
 
-    def sample(self, draw: Draw, known: dict[str, Any]) -> Any:
+    def sample(self, draw: Draw, earlier: dict[str, Any]) -> Any:
         """One of them."""
-        found = draw.one_of(self.values)
-        return found.sample(draw, known) if hasattr(found, "sample") else found
+        return sample(draw.one_of(self.values), draw, earlier)
 
 
 @dataclass(frozen=True)
@@ -143,9 +164,10 @@ class Named:
 
     parts: Mapping[str, Any]
 
-    def sample(self, draw: Draw, known: dict[str, Any]) -> dict[str, Any]:
+    def sample(self, draw: Draw, earlier: dict[str, Any]) -> dict[str, Any]:
         """One such dictionary, in any order."""
-        return {n: self.parts[n].sample(draw, known) for n in draw.shuffled([*self.parts])}
+        names = draw.shuffled([*self.parts])
+        return {name: self.parts[name].sample(draw, earlier) for name in names}
 
 
 @dataclass(frozen=True)
@@ -153,15 +175,17 @@ class Either:
     """An earlier argument itself, unless its numbers are large, or a value of its own."""
 
     name: str
-    other: Any
+    kind: Any
 
-    def sample(self, draw: Draw, known: dict[str, Any]) -> Any:
+    def sample(self, draw: Draw, earlier: dict[str, Any]) -> Any:
         """One of the two; the sizes of the other are those of the earlier argument."""
         if draw.choose(4) == 3 and draw.kind != 3:  # the product of two large ones is too large
-            own = zip(self.other.shape.split(), known[self.name].shape, strict=True)
-            draw.known |= {name: size for name, size in own if name.isalpha()}
-            return known[self.name]
-        return self.other.sample(draw, known)
+            argument = earlier[self.name]
+            for name, size in zip(self.kind.shape.split(), argument.shape, strict=True):
+                if name.isalpha():  # no `...`, number or product
+                    draw.known[name] = size
+            return argument
+        return self.kind.sample(draw, earlier)
 
 
 @dataclass(frozen=True)
@@ -172,52 +196,64 @@ class Made:
     needs: bool = False
     half: bool = False
 
-    def sample(self, draw: Draw, known: dict[str, Any]) -> Any:
+    def sample(self, draw: Draw, earlier: dict[str, Any]) -> Any:
         """One such value."""
-        return self.make(draw, known) if self.needs else self.make(draw)
+        if self.needs:
+            return self.make(draw, earlier)
+        return self.make(draw)
 
 
-def arguments(
+def sample(kind: Any, draw: Draw, earlier: dict[str, Any]) -> Any:
+    """A value of a kind; what is no kind of value is a value itself."""
+    if hasattr(kind, "sample"):
+        return kind.sample(draw, earlier)
+    return kind
+
+
+def draw_arguments(
     signature: Mapping[str, Any], draw: Draw, before: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """The arguments of one call by name; what is no kind of value is a value itself.
+    """The arguments of one call by name.
 
     `before` has those of earlier calls of a trace.
     """
-    known: dict[str, Any] = {**(before or {})}
+    drawn: dict[str, Any] = {**(before or {})}
+    # Half precision for all of them or for none: an input has one type of numbers.
     kinds = [kind for kind in signature.values() if isinstance(kind, Float | Made)]
     if before is None and kinds and all(kind.half for kind in kinds):
         draw.halved()
     for name, kind in signature.items():
-        known[name] = kind.sample(draw, known) if hasattr(kind, "sample") else kind
-    return known
+        drawn[name] = sample(kind, draw, drawn)
+    return drawn
 
 
-def left_in(given: Mapping[str, Any], changes: tuple[str, ...] = ()) -> Any:
+def left_in(arguments: Mapping[str, Any], changes: tuple[str, ...] = ()) -> Any:
     """What a call leaves in its arguments: how often each was called, a module that it changes."""
-    for name, value in given.items():
+    for name, value in arguments.items():
         if hasattr(value, "calls"):
             yield f"the calls of {name}", value.calls
         if name in changes and isinstance(value, torch.nn.Module):
             yield f"whether {name} is in training mode", value.training
             for part, weight in sorted(value.named_parameters()):
-                slope = torch.zeros_like(weight) if weight.grad is None else weight.grad
+                slope = weight.grad
+                if slope is None:
+                    slope = torch.zeros_like(weight)
                 yield f"the gradient of {part}", slope, 1e-5  # as exact as float32
                 yield f"the weight {part}", weight, 1e-5
 
 
-def results(found: Any, tracked: bool) -> Any:
+def observe_results(result: Any, tracked: bool) -> Any:
     """What is compared of a result: itself, or its parts; a list is like a tuple.
 
     Whether it requires a gradient is, where one can be `tracked` to an argument.
     """
-    several = isinstance(found, list | tuple) and any(map(torch.is_tensor, found))
-    if several:
-        yield "the number of results", len(found)
-    elif isinstance(found, list | tuple):
-        found = [*found]
-    for place, part in enumerate(found if several else [found], 1):
-        what = f"result {place}" if several else "your result"
-        yield what, part
+    named_parts = [("your result", result)]
+    if isinstance(result, list | tuple):
+        named_parts = [("your result", [*result])]
+        if any(map(torch.is_tensor, result)):
+            yield "the number of results", len(result)
+            named_parts = [(f"result {number}", part) for number, part in enumerate(result, 1)]
+    for name, part in named_parts:
+        yield name, part
         if tracked and isinstance(part, Tensor):
-            yield f"whether {what} requires a gradient", part.requires_grad
+            yield f"whether {name} requires a gradient", part.requires_grad

@@ -20,9 +20,9 @@ from typing import Any
 
 from nmtcourse.homework.compare import Finding
 from nmtcourse.homework.inputs import Draw
-from nmtcourse.homework.laws import parts
-from nmtcourse.homework.signatures import arguments, left_in, results
-from nmtcourse.homework.traces import traced
+from nmtcourse.homework.laws import walk_parts
+from nmtcourse.homework.signatures import draw_arguments, left_in, observe_results
+from nmtcourse.homework.traces import trace
 from nmtlib.errors import require
 
 DRAWS, ALL_DRAWS = 40, 96  # inputs of a property, and of one for all that a page allows
@@ -118,8 +118,10 @@ class Task:
     def student_source(self) -> str:
         """The source with a stub instead of the solution."""
 
-        def stub(found: re.Match) -> str:
-            return "" if self.uses else textwrap.indent(STUB, found[1]) + "\n"
+        def stub(solution: re.Match) -> str:
+            if self.uses:  # a choice: its line with a question mark is enough
+                return ""
+            return textwrap.indent(STUB, solution[1]) + "\n"
 
         return SOLUTION.sub(stub, self.source + "\n").rstrip()
 
@@ -182,10 +184,11 @@ class Assignment:
         about["mistakes"] = edits(about.get("mistakes", ""))
 
         def register(solution: Any) -> Any:
-            source, name = undecorated(solution), solution.__name__
+            source = undecorated_source(solution)
+            name = solution.__name__
             require(bool(SOLUTION.search(source + "\n")), name, "a marked solution", source[:60])
             task = Task(
-                self._next(),
+                self._next_id(),
                 name,
                 title,
                 _text(text),
@@ -218,14 +221,14 @@ class Assignment:
         Besides the answer it takes arguments of the signature by name, some of them of other
         `kinds`, and `draw`.
         """
-        task = self._of(solution)
+        task = self._task_of(solution)
 
         def register(measure: Callable) -> Callable:
             require(bool(measure.__doc__), measure.__name__, "documented: what must hold", None)
             statement = " ".join((measure.__doc__ or "").split())
-            given = measured(measure, {**task.signature, **kinds})
-            how = {"again": again, "shrinks": shrinks, "whole": whole, "inside": inside}
-            task.checks.append(Property(statement, advice, worth, draws, given, **how))
+            bound = bind_arguments(measure, {**task.signature, **kinds})
+            options = {"again": again, "shrinks": shrinks, "whole": whole, "inside": inside}
+            task.checks.append(Property(statement, advice, worth, draws, bound, **options))
             return measure
 
         return register
@@ -241,11 +244,14 @@ class Assignment:
         **kinds: Any,
     ) -> None:
         """Add a property: for arguments of some `kinds` the result is the solution's."""
-        task = self._of(solution)
+        task = self._task_of(solution)
         measure = equals_the_solution(task, {**task.signature, **kinds})
-        draws = draws or (DRAWS if kinds else ALL_DRAWS)
-        how = {"plain": not (inspect.isclass(solution) or task.changes), "whole": not kinds}
-        task.checks.append(Property(statement, advice, worth, draws, measure, **how))
+        whole = not kinds
+        if not draws:
+            draws = ALL_DRAWS if whole else DRAWS
+        plain = not (inspect.isclass(solution) or task.changes)
+        prop = Property(statement, advice, worth, draws, measure, plain=plain, whole=whole)
+        task.checks.append(prop)
 
     def question(
         self, title: str, options: Sequence[str], hints: tuple[str, str], *, read: str, uses: Any
@@ -254,17 +260,19 @@ class Assignment:
         this order, and returns the right letter; its docstring is the question.
         """
         letters = ascii_uppercase[: len(options)]
-        listed = "\n".join(f"- **{a}** {b}" for a, b in zip(letters, options, strict=True))
+        pairs = zip(letters, options, strict=True)
+        choices = "\n".join(f"- **{letter}** {option}" for letter, option in pairs)
 
         def register(right: Callable[..., str]) -> Callable[..., str]:
-            def measure(given: tuple, draw: Draw) -> None:
-                choice, *answers = given
+            def measure(subject: tuple, draw: Draw) -> None:
+                choice, *answers = subject
                 if not isinstance(choice, str) or choice.strip().upper() not in [*letters]:
                     raise Finding(f"your choice is {choice!r}", f"a letter from A to {letters[-1]}")
                 if choice.strip().upper() != right(*answers):
                     raise Finding(f"you chose {choice!r}", "what your own function computes")
 
-            name, text = f"choice_{self.number}", f"{_text(right.__doc__ or '')}\n\n{listed}"
+            name = f"choice_{self.number}"
+            text = f"{_text(right.__doc__ or '')}\n\n{choices}"
             try:
                 letter = right(*uses)
             except NotImplementedError:  # a master without solutions
@@ -272,7 +280,7 @@ class Assignment:
             marked = f'### BEGIN SOLUTION\n{name} = "{letter}"\n### END SOLUTION'
             source = f'{name} = "{BLANK}"  # replace the question mark by a letter\n{marked}'
             task = Task(
-                self._next(),
+                self._next_id(),
                 name,
                 title,
                 text,
@@ -282,7 +290,7 @@ class Assignment:
                 source,
                 points=2,
                 minutes=5,
-                uses=tuple(u.__name__ for u in uses),
+                uses=tuple(answer.__name__ for answer in uses),
             )
             cause = "The result of your own function contradicts this choice: print its numbers."
             prop = Property("the choice is right", cause, 1.0, 1, measure, again=False)
@@ -292,42 +300,55 @@ class Assignment:
 
         return register
 
-    def _of(self, solution: Any) -> Task:
-        return next(t for t in self.tasks.values() if t.name == solution.__name__)
+    def _task_of(self, solution: Any) -> Task:
+        return next(task for task in self.tasks.values() if task.name == solution.__name__)
 
-    def _next(self) -> str:
+    def _next_id(self) -> str:
         return f"{self.number}.{len(self.tasks) + 1}"
 
 
 def equals_the_solution(task: Task, signature: Mapping[str, Any]) -> Measure:
     """What shows the results of an answer, called with arguments in the order of the solution's."""
     if inspect.isclass(task.solution):
-        return traced(task, signature)
+        return trace(task, signature)
 
-    def measure(answer: Any, draw: Draw, **known: Any) -> Any:
-        given = {n: known[n] for n in inspect.signature(task.solution).parameters if n in known}
-        tracked = any(getattr(each, "requires_grad", False) for each in parts([*given.values()]))
-        yield from results(answer(*given.values()), tracked)
-        yield from left_in(given, task.changes)
+    def measure(answer: Any, draw: Draw, **drawn: Any) -> Any:
+        names = inspect.signature(task.solution).parameters
+        arguments = {name: drawn[name] for name in names if name in drawn}
+        parts = walk_parts([*arguments.values()])
+        tracked = any(getattr(part, "requires_grad", False) for part in parts)
+        yield from observe_results(answer(*arguments.values()), tracked)
+        yield from left_in(arguments, task.changes)
 
-    return measured(measure, signature)
+    return bind_arguments(measure, signature)
 
 
-def measured(function: Callable, signature: Mapping[str, Any]) -> Measure:
+# The check of a master
+#
+#     def is_shifted(answer, scores, draw): ...
+#
+# becomes `measure(answer, draw)`, which draws `scores` by the signature. All arguments of the
+# signature are drawn, also those that this check does not take: so the same number means the same
+# input in all checks of a task.
+def bind_arguments(function: Callable, signature: Mapping[str, Any]) -> Measure:
     """A function of an answer and some arguments as one of an answer and a `Draw`."""
-    wanted = inspect.signature(function).parameters
-    every = any(parameter.kind is parameter.VAR_KEYWORD for parameter in wanted.values())
-    plain = not every and [*wanted][1:] in ([], ["draw"])
+    parameters = inspect.signature(function).parameters
+    takes_all = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
+    draws_itself = not takes_all and [*parameters][1:] in ([], ["draw"])
 
-    def given(draw: Draw) -> dict[str, Any]:
-        known = {} if plain else arguments(signature, draw)
-        return {n: v for n, v in {"draw": draw, **known}.items() if every or n in wanted}
+    def keywords(draw: Draw) -> dict[str, Any]:
+        arguments: dict[str, Any] = {"draw": draw}
+        if not draws_itself:
+            arguments |= draw_arguments(signature, draw)
+        if takes_all:
+            return arguments
+        return {name: value for name, value in arguments.items() if name in parameters}
 
     if not inspect.isgeneratorfunction(function):
-        return lambda answer, draw: function(answer, **given(draw))
+        return lambda answer, draw: function(answer, **keywords(draw))
 
-    def measure(answer: Any, draw: Draw) -> Any:
-        yield from function(answer, **given(draw))
+    def measure(answer: Any, draw: Draw) -> Any:  # a generator: `trials` compares what it yields
+        yield from function(answer, **keywords(draw))
 
     return measure
 
@@ -340,27 +361,35 @@ def edits(text: str) -> dict[str, list[Edit]]:
     >>> edits("It is inverted.\\n    ~mask => mask")
     {'It is inverted.': [('~mask', 'mask')]}
     """
-    lines: dict[str, list[str]] = {}
+    mistakes: dict[str, list[str]] = {}  # the lines of edits, by description
+    lines: list[str] = []
     for line in _text(text).splitlines():
-        part = line.strip()
+        edit = line.strip()
         if not line.startswith(" "):
-            made = lines[line] = []
-        elif part.startswith(("=>", "\\n")):
-            made[-1] += part if part.startswith("\\n") else f" {part}"
+            lines = mistakes[line] = []
+        elif edit.startswith("\\n"):
+            lines[-1] += edit
+        elif edit.startswith("=>"):
+            lines[-1] += f" {edit}"
         else:
-            made.append(part)
+            lines.append(edit)
 
     def code(part: str) -> str:
         part = part.strip(" ")
-        return ast.literal_eval(part) if part[:1] == "'" else part.replace("\\n", "\n")
+        if part.startswith("'"):
+            return ast.literal_eval(part)
+        return part.replace("\\n", "\n")
 
-    pairs = {about: [each.split("=>", 1) for each in made] for about, made in lines.items()}
-    return {about: [(code(a), code(b)) for a, b in each] for about, each in pairs.items()}
+    def pair(line: str) -> Edit:
+        old, new = line.split("=>", 1)
+        return code(old), code(new)
+
+    return {description: [*map(pair, lines)] for description, lines in mistakes.items()}
 
 
-def undecorated(thing: Any) -> str:
+def undecorated_source(definition: Any) -> str:
     """The source of a function or class, without decorators and indentation."""
-    source = textwrap.dedent(inspect.getsource(thing))
+    source = textwrap.dedent(inspect.getsource(definition))
     node = ast.parse(source).body[0]
     return "\n".join(source.splitlines()[node.lineno - 1 :])
 

@@ -8,6 +8,16 @@ are decided by code that no answer can reach, and what it compares are tensors, 
     {"name": "call", "value": 3, "asked": [[0, [[1, 4]]]], "after": [null, null]}
 
 is an event: the answer returned 3, and called the first function it was lent with the list [1, 4].
+
+An event has these entries, of which only the first four are always there:
+
+    name     "call", "__init__", or the name of a method
+    asked    the calls of lent functions: [number of the function, its arguments]
+    back     for each backward pass, the gradients of the inputs of the call
+    after    for each argument, what the call may have changed in it (`encode_state`)
+    value    the result, or `module` for an object that is made, or `raised` for an exception
+    shown    the attributes that the task names, with their values
+    random   the state of torch's generator, if the call has moved it
 """
 
 from __future__ import annotations
@@ -34,9 +44,9 @@ from torch import Tensor, nn
 from nmtcourse.homework.compare import Finding, Forged
 from nmtcourse.homework.laws import methods_of
 
-TYPES = {
-    str(kind).removeprefix("torch."): kind
-    for kind in (
+DTYPES = {
+    str(dtype).removeprefix("torch."): dtype
+    for dtype in (
         *(torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.int32),
         *(torch.int16, torch.int8, torch.uint8, torch.bool, torch.complex64, torch.complex128),
     )
@@ -62,18 +72,20 @@ def encode(value: Any) -> Any:
     """A value as JSON: numbers, text, containers, tensors and modules; `Opaque` for the rest."""
     if value is None or type(value) in (bool, int, float):
         return value
+    # Before int, float and str: numpy's scalars inherit from these, and would lose their dtype.
     if isinstance(value, np.generic):
         return {"numpy": [value.dtype.str, encode(value.item())]}
+    # The methods of str and float themselves: a subclass of the answer's may have others.
     if isinstance(value, str):
         return str.__str__(value).encode("utf-8", "backslashreplace").decode()
     if isinstance(value, float):
         return float.__float__(value)
     if isinstance(value, Tensor):
-        return {"tensor": tensor_data(value)}
+        return {"tensor": encode_tensor(value)}
     if isinstance(value, nn.Module):
-        return {"module": module_data(value)}
+        return {"module": encode_module(value)}
     if isinstance(value, Mapping):
-        return {"dict": [[encode(key), encode(each)] for key, each in value.items()]}
+        return {"dict": [[encode(key), encode(item)] for key, item in value.items()]}
     if isinstance(value, tuple):
         return {"tuple": [*map(encode, value)]}
     if isinstance(value, set | frozenset):
@@ -88,49 +100,49 @@ def is_iterator(value: Any) -> bool:
     return isinstance(value, Iterator | range | types.GeneratorType | type({}.values()))
 
 
-def tensor_data(tensor: Tensor) -> list[Any]:
+def encode_tensor(tensor: Tensor) -> list[Any]:
     """Type, shape, whether it requires a gradient, and the bytes of a tensor; none on "meta"."""
-    dense = tensor.detach().to_dense() if tensor.is_sparse else tensor.detach()
-    about = [str(dense.dtype).removeprefix("torch."), [*dense.shape], tensor.requires_grad]
+    dense = tensor.detach()
+    if dense.is_sparse:
+        dense = dense.to_dense()
+    header = [str(dense.dtype).removeprefix("torch."), [*dense.shape], tensor.requires_grad]
     if dense.is_meta:
-        return [*about, None]
+        return [*header, None]
     if dense.numel() * dense.element_size() > LARGEST:
         raise ValueError(f"a tensor of {dense.numel():,} numbers is too large")
     raw = dense.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
-    return [*about, base64.b64encode(zlib.compress(raw, 1)).decode()]
+    return [*header, base64.b64encode(zlib.compress(raw, 1)).decode()]
 
 
-def module_data(module: nn.Module) -> dict[str, Any]:
-    """Parts, weights, buffers and plain attributes of a module; weights in one place are one."""
-    weights: dict[int, int] = {}
+def encode_module(module: nn.Module) -> dict[str, Any]:
+    """Parts, weights, buffers and plain attributes of a module.
+
+    A weight that two parts share is one of the `tensors`, to which both their names point:
+
+        {"weights": [["embedding.weight", 0], ["output.weight", 0]], "tensors": [...]}
+    """
+    numbers: dict[int, int] = {}  # of the weights among the tensors, by id
     tensors = list[Any]()
-    for _, each in module.named_parameters(remove_duplicate=False):
-        if id(each) not in weights:
-            weights[id(each)] = len(tensors)
-            tensors.append(encode(each))
+    weights = [*module.named_parameters(remove_duplicate=False)]
+    for _, weight in weights:
+        if id(weight) not in numbers:
+            numbers[id(weight)] = len(tensors)
+            tensors.append(encode(weight))
+    buffers = [*module.named_buffers(remove_duplicate=False)]
+    saved = {name for name, _ in buffers} & {*module.state_dict()}
+    plain = {}
+    for name, value in vars(module).items():
+        if name[0] != "_" and isinstance(value, bool | int | float | str | Tensor):
+            plain[name] = encode(value)
     kind = type(module)
-    saved = {name for name, _ in module.named_buffers(remove_duplicate=False)} & {
-        *module.state_dict()
-    }
-    plain = {
-        name: encode(each)
-        for name, each in vars(module).items()
-        if name[0] != "_" and isinstance(each, bool | int | float | str | Tensor)
-    }
     return {
         "class": f"{kind.__module__}.{kind.__qualname__}",
         "parts": [
             [name, part.training] for name, part in module.named_modules(remove_duplicate=False)
         ],
-        "weights": [
-            [name, weights[id(each)]]
-            for name, each in module.named_parameters(remove_duplicate=False)
-        ],
+        "weights": [[name, numbers[id(weight)]] for name, weight in weights],
         "tensors": tensors,
-        "buffers": [
-            [name, encode(each), name in saved]
-            for name, each in module.named_buffers(remove_duplicate=False)
-        ],
+        "buffers": [[name, encode(buffer), name in saved] for name, buffer in buffers],
         "plain": plain,
     }
 
@@ -138,53 +150,63 @@ def module_data(module: nn.Module) -> dict[str, Any]:
 def decode(data: Any) -> Any:
     """The value in JSON that another process sent. Raises Forged for any other data."""
     try:
-        return _decoded(data)
+        return _decode(data)
     except Exception as error:
         raise Forged(f"{FORGED}: {type(error).__name__}") from None
 
 
-def _decoded(data: Any) -> Any:
+def _decode(data: Any) -> Any:
     if data is None or type(data) in (bool, int, float, str):
         return data
     if type(data) is list:
-        return [*map(_decoded, data)]
-    ((kind, inner),) = data.items()
+        return [*map(_decode, data)]
+    ((kind, content),) = data.items()
     if kind == "tensor":
-        return _tensor(*inner)
+        return _decode_tensor(*content)
     if kind == "module":
-        return _module(inner)
+        return _decode_module(content)
     if kind == "dict":
-        return {_decoded(key): _decoded(each) for key, each in inner}
-    if kind in ("tuple", "set"):
-        return {"tuple": tuple, "set": set}[kind](map(_decoded, inner))
+        return {_decode(key): _decode(item) for key, item in content}
+    if kind == "tuple":
+        return tuple(map(_decode, content))
+    if kind == "set":
+        return set(map(_decode, content))
     if kind == "numpy":
-        return np.dtype(inner[0]).type(_decoded(inner[1]))
+        return np.dtype(content[0]).type(_decode(content[1]))
     if kind == "opaque":
-        return Opaque(str(inner))
+        return Opaque(str(content))
     raise ValueError(kind)
 
 
-def _tensor(name: str, shape: list[int], grad: bool, text: str | None) -> Tensor:
-    kind, count = TYPES[name], math.prod(shape)
-    if min(shape, default=0) < 0 or (text is not None and count * kind.itemsize > LARGEST):
+def _decode_tensor(name: str, shape: list[int], grad: bool, text: str | None) -> Tensor:
+    dtype = DTYPES[name]
+    size = math.prod(shape) * dtype.itemsize  # in bytes
+    if min(shape, default=0) < 0 or (text is not None and size > LARGEST):
         raise ValueError("size")
     if text is None:
-        return torch.empty(shape, dtype=kind, device="meta")
-    raw = zlib.decompressobj().decompress(base64.b64decode(text), count * kind.itemsize + 1)
-    if len(raw) != count * kind.itemsize:
+        return torch.empty(shape, dtype=dtype, device="meta")
+    # At most one byte more than promised is unpacked, however much the sender has compressed.
+    raw = zlib.decompressobj().decompress(base64.b64decode(text), size + 1)
+    if len(raw) != size:
         raise ValueError("size")
-    found = torch.frombuffer(bytearray(raw), dtype=kind) if raw else torch.empty(0, dtype=kind)
-    found = found.reshape(shape).clone()
-    return found.requires_grad_() if grad is True else found
+    if raw:
+        numbers = torch.frombuffer(bytearray(raw), dtype=dtype)
+    else:  # `frombuffer` refuses an empty buffer
+        numbers = torch.empty(0, dtype=dtype)
+    tensor = numbers.reshape(shape).clone()
+    if grad is True:
+        tensor.requires_grad_()
+    return tensor
 
 
-def _module(data: dict[str, Any], module: nn.Module | None = None) -> nn.Module:
+def _decode_module(data: dict[str, Any], module: nn.Module | None = None) -> nn.Module:
     """A module with those parts and weights; of a class of nmtlib's own, where it is one."""
     if module is None:
         module = nn.Module()
         home, _, name = data["class"].rpartition(".")
         if home.startswith("nmtlib.model."):  # nothing is imported, and nothing is run
             module.__class__ = getattr(sys.modules[home], name)
+    # Names such as "encoder.layers.0": a part comes after the one that contains it.
     parts = {"": module}
     for name, training in data["parts"]:
         above, _, last = name.rpartition(".")
@@ -193,18 +215,17 @@ def _module(data: dict[str, Any], module: nn.Module | None = None) -> nn.Module:
             parts[above].add_module(last, parts[name])
         parts[name].training = training is True
     weights = []
-    for each in data["tensors"]:
-        tensor = _decoded(each)
+    for tensor in map(_decode, data["tensors"]):
         weights.append(nn.Parameter(tensor.detach(), tensor.requires_grad))
-    for name, place in data["weights"]:
+    for name, number in data["weights"]:
         above, _, last = name.rpartition(".")
-        parts[above].register_parameter(last, weights[place])
+        parts[above].register_parameter(last, weights[number])
     for name, tensor, saved in data["buffers"]:
         above, _, last = name.rpartition(".")
-        parts[above].register_buffer(last, _decoded(tensor), saved is True)
+        parts[above].register_buffer(last, _decode(tensor), saved is True)
     for name, value in data["plain"].items():
         if name not in ("training", "forward") and name.isidentifier() and name[0] != "_":
-            object.__setattr__(module, name, _decoded(value))
+            object.__setattr__(module, name, _decode(value))
     return module
 
 
@@ -222,22 +243,25 @@ class Boundary(torch.autograd.Function):
         return None, None, *ctx.back(slopes)
 
 
-def differentiable(values: Iterable[Any]) -> list[Tensor]:
+def find_differentiable(values: Iterable[Any]) -> list[Tensor]:
     """All tensors with gradients that a call can reach through its arguments, each once.
 
     Those of modules count, the `weights` of an object, and what a function encloses.
     """
-    found: dict[int, Tensor] = {}
+    tensors: dict[int, Tensor] = {}  # by id, in the order in which they are met
 
     def visit(value: Any, depth: int) -> None:
         if isinstance(value, Tensor):
             if value.requires_grad:
-                found.setdefault(id(value), value)
+                tensors.setdefault(id(value), value)
         elif isinstance(value, nn.Module):
             visit([*value.parameters()], depth)
-        elif depth and isinstance(value, list | tuple | dict):
-            for each in value.values() if isinstance(value, dict) else value:
-                visit(each, depth - 1)
+        elif depth and isinstance(value, dict):
+            for item in value.values():
+                visit(item, depth - 1)
+        elif depth and isinstance(value, list | tuple):
+            for item in value:
+                visit(item, depth - 1)
         elif depth and callable(value):
             visit(getattr(value, "weights", None), depth - 1)
             for cell in getattr(value, "__closure__", None) or ():
@@ -246,7 +270,7 @@ def differentiable(values: Iterable[Any]) -> list[Tensor]:
 
     for value in values:
         visit(value, 4)
-    return [*found.values()]
+    return [*tensors.values()]
 
 
 def is_lent(value: Any) -> bool:
@@ -259,17 +283,17 @@ def is_plain_class(answer: Any) -> bool:
     return inspect.isclass(answer) and answer.__new__ is object.__new__
 
 
-def raised_data(error: BaseException) -> list[str]:
+def encode_exception(error: BaseException) -> list[str]:
     """An exception as data: the built-in kind that it is, and its text."""
     if isinstance(error, Finding):
         return ["Finding", error.measured, error.expected]
-    kind = next(c.__name__ for c in type(error).__mro__ if c.__module__ == "builtins")
-    return [kind, str(error)[:2000].encode("utf-8", "backslashreplace").decode()]
+    kind = next(kind for kind in type(error).__mro__ if kind.__module__ == "builtins")
+    return [kind.__name__, str(error)[:2000].encode("utf-8", "backslashreplace").decode()]
 
 
-def raised(data: Any) -> BaseException:
+def decode_exception(data: Any) -> BaseException:
     """The exception in data. Raises Forged for any other data."""
-    if not isinstance(data, list) or not all(isinstance(each, str) for each in data):
+    if not isinstance(data, list) or not all(isinstance(text, str) for text in data):
         raise Forged(FORGED)
     if data[0] == "Finding":
         return Finding(*data[1:3])
@@ -300,46 +324,51 @@ class Tape:
 class Recorder(Tape):
     """Takes down what an answer does, in the process in which it runs."""
 
-    def of(self, answer: Any) -> Any:
+    def wrap_answer(self, answer: Any) -> Any:
         """An answer whose calls are taken down."""
         if not is_plain_class(answer):
-            if inspect.isclass(self.task.solution) and callable(answer):
-                return self.factory(answer)
-            return self.function(answer) if callable(answer) else answer
+            if not callable(answer):
+                return answer
+            if inspect.isclass(self.task.solution):
+                return self.wrap_factory(answer)
+            return self.wrap_function(answer)
         names = [name for name in methods_of(self.task.solution) if hasattr(answer, name)]
         if not self.task.pure:
-            return types.SimpleNamespace(**{n: self.function(getattr(answer, n)) for n in names})
-        return self.subclass(answer, [*names, "__init__"])
+            methods = {name: self.wrap_function(getattr(answer, name)) for name in names}
+            return types.SimpleNamespace(**methods)
+        return self.wrap_class(answer, [*names, "__init__"])
 
-    def subclass(self, above: Any, names: list[str]) -> Any:
+    def wrap_class(self, base: Any, names: list[str]) -> Any:
         """A subclass of an answer whose methods with these names are taken down."""
         recorder = self
 
-        def method(name: str) -> Callable:
+        def wrap_method(name: str) -> Callable:
             def called(owner: Any, *args: Any, **kwargs: Any) -> Any:
-                bound = getattr(super(kind, owner), name)
+                bound = getattr(super(subclass, owner), name)
                 return recorder.call(name, bound, args, kwargs, owner)
 
-            return functools.wraps(getattr(above, name))(called)
+            return functools.wraps(getattr(base, name))(called)
 
-        own: dict[str, Any] = {name: method(name) for name in names}
-        own |= {"__module__": above.__module__, "__doc__": above.__doc__}
-        kind: Any = types.new_class(above.__name__, (above,), {}, lambda space: space.update(own))
-        return kind
+        namespace: dict[str, Any] = {name: wrap_method(name) for name in names}
+        namespace |= {"__module__": base.__module__, "__doc__": base.__doc__}
+        subclass: Any = types.new_class(
+            base.__name__, (base,), {}, lambda body: body.update(namespace)
+        )
+        return subclass
 
-    def factory(self, function: Callable) -> Callable:
+    def wrap_factory(self, function: Callable) -> Callable:
         """A function in the place of a class: what it makes is taken down as an object is."""
 
         @functools.wraps(function)
-        def made(*args: Any, **kwargs: Any) -> Any:
+        def construct(*args: Any, **kwargs: Any) -> Any:
             result = self.call("__init__", function, args, kwargs)
             names = [name for name in methods_of(self.task.solution) if hasattr(result, name)]
-            result.__class__ = self.subclass(type(result), names)
+            result.__class__ = self.wrap_class(type(result), names)
             return result
 
-        return made
+        return construct
 
-    def function(self, function: Callable) -> Callable:
+    def wrap_function(self, function: Callable) -> Callable:
         """A function whose calls are taken down."""
 
         @functools.wraps(function)
@@ -355,80 +384,105 @@ class Recorder(Tape):
         event: Event = {"name": name, "asked": [], "back": []}
         self.open = event
         self.events.append(event)
-        chance, given = torch.get_rng_state(), [*args, *kwargs.values()]
-        inputs = differentiable([*given, owner if name != "__init__" else None])
+        random_state = torch.get_rng_state()
+        arguments = [*args, *kwargs.values()]
+        inputs = inputs_of(arguments, name, owner)
         try:
-            lent = [self.lend(each) for each in args]
-            named = {key: self.lend(each) for key, each in kwargs.items()}
-            result = function(*lent, **named)
+            lent_args = [self.lend(value) for value in args]
+            lent_kwargs = {key: self.lend(value) for key, value in kwargs.items()}
+            result = function(*lent_args, **lent_kwargs)
             if name == "__init__":
-                owner = result if owner is None else owner
+                if owner is None:  # a function in the place of a class has made it
+                    owner = result
                 if isinstance(owner, nn.Module):
-                    event["module"] = module_data(owner)
+                    event["module"] = encode_module(owner)
             else:
-                result = [*result] if is_iterator(result) else result
+                if is_iterator(result):  # to encode it would use it up
+                    result = [*result]
                 event["value"] = encode(result)
         except BaseException as error:
-            event["raised"] = raised_data(error)
+            event["raised"] = encode_exception(error)
             raise
         finally:
+            # After an exception as well: a check may look at what it left behind. A replay takes
+            # an event without "after" for one of which not all was data.
             self.open = None
-            event["after"] = [state_of(each, self.deep) for each in given]
+            event["after"] = [encode_state(value, self.deep) for value in arguments]
             event["shown"] = [
-                [each, encode(getattr(owner, each))]
-                for each in self.task.shown
-                if hasattr(owner, each)
+                [attribute, encode(getattr(owner, attribute))]
+                for attribute in self.task.shown
+                if hasattr(owner, attribute)
             ]
-            if not torch.equal(chance, torch.get_rng_state()):
+            if not torch.equal(random_state, torch.get_rng_state()):
                 event["random"] = encode(torch.get_rng_state())
-        return self.bounded(result, inputs, event)
+        return self.record_gradients(result, inputs, event)
 
     def lend(self, value: Any) -> Any:
         """A function that takes down what it is asked; any other value as it is."""
         if not is_lent(value):
             return value
-        place = len(self.lent)
+        number = len(self.lent)
         self.lent.append(value)
 
         @functools.wraps(value, updated=())
-        def asked(*args: Any, **kwargs: Any) -> Any:
+        def called(*args: Any, **kwargs: Any) -> Any:
             if self.open is not None and not kwargs:
-                self.open["asked"].append([place, [*map(encode, args)]])
+                self.open["asked"].append([number, [*map(encode, args)]])
             return value(*args, **kwargs)
 
-        return asked
+        return called
 
-    def bounded(self, result: Any, inputs: list[Tensor], event: Event) -> Any:
+    def record_gradients(self, result: Any, inputs: list[Tensor], event: Event) -> Any:
         """A result whose gradients are taken down as well."""
 
-        def back(inner: list[Tensor], slopes: Any) -> list[Tensor | None]:
-            pairs = [(x, s) for x, s in zip(inner, slopes, strict=True) if s is not None]
-            found = torch.autograd.grad(
-                [x for x, _ in pairs],
+        def back(outputs: list[Tensor], slopes: Any) -> list[Tensor | None]:
+            pairs = [(x, s) for x, s in zip(outputs, slopes, strict=True) if s is not None]
+            gradients = torch.autograd.grad(
+                [output for output, _ in pairs],
                 inputs,
-                [s for _, s in pairs],
+                [slope for _, slope in pairs],
                 retain_graph=True,
                 allow_unused=True,
             )
-            event["back"].append([*map(encode, found)])
-            return [*found]
+            event["back"].append([*map(encode, gradients)])
+            return [*gradients]
 
         return with_boundary(result, inputs, back)
 
 
+def inputs_of(arguments: list[Any], name: str, owner: Any) -> list[Tensor]:
+    """The tensors that gradients of a call go to: those of its arguments, and of its object.
+
+    `__init__` has no object yet.
+    """
+    if name == "__init__":
+        owner = None
+    return find_differentiable([*arguments, owner])
+
+
+# In the recorder, `back` computes gradients in the graph of the answer, and takes them down. In the
+# replay there is no such graph, and `back` gives the gradients that were taken down:
+#
+#     recorder   arguments -> answer -> value -> Boundary -> check: back = torch.autograd.grad
+#     replay     arguments ------------ value -> Boundary -> check: back = event["back"].pop(0)
+#
+# So a check that calls `backward` on the result finds the same gradients in both.
 def with_boundary(result: Any, inputs: list[Tensor], back: Callable) -> Any:
     """A result, or a list or tuple of results, in which `back` makes the gradients of inputs."""
     several = type(result) in (list, tuple)
-    parts = [*result] if several else [result]
+    parts = [result]
+    if several:
+        parts = [*result]
     places = [n for n, x in enumerate(parts) if isinstance(x, Tensor) and x.requires_grad]
     if not places or not inputs or not torch.is_grad_enabled():
         return result
-    inner = [parts[n] for n in places]
-    for n, outer in zip(
-        places, Boundary.apply(functools.partial(back, inner), inner, *inputs), strict=True
-    ):
-        parts[n] = outer
-    return type(result)(parts) if several else parts[0]
+    values = [parts[place] for place in places]
+    outputs = Boundary.apply(functools.partial(back, values), values, *inputs)
+    for place, output in zip(places, outputs, strict=True):
+        parts[place] = output
+    if several:
+        return type(result)(parts)
+    return parts[0]
 
 
 class Replay(Tape):
@@ -436,43 +490,51 @@ class Replay(Tape):
 
     def __init__(self, task: Any):
         super().__init__(task)
-        self.shelf, self.asked = Shelf(), 0
+        self.shelf = Shelf()
+        self.calls_of_lent = 0
         self.ended = [FORGED, "an answer"]  # why the answer's process did not go on
 
-    def of(self, kind: str) -> Any:
+    def make_answer(self, kind: str) -> Any:
         """What takes the place of an answer: a function, a class, or a class of modules."""
         solution = self.task.solution
         if kind == "function" and inspect.isclass(solution):
-            return self.factory
+            return self.construct
         if kind == "function":
-            return self.function(solution)
+            return self.make_function(solution)
         names = methods_of(solution)
         if not self.task.pure:
-            return types.SimpleNamespace(**{n: self.function(getattr(solution, n)) for n in names})
-        replay = self
-        above: Any = nn.Module if kind == "module" else object
+            methods = {name: self.make_function(getattr(solution, name)) for name in names}
+            return types.SimpleNamespace(**methods)
+        if kind == "module":
+            return self.make_class(solution, names, nn.Module)
+        return self.make_class(solution, names, object)
 
-        def made(owner: Any, *args: Any, **kwargs: Any) -> None:
-            above.__init__(owner)
+    def make_class(self, solution: Any, names: list[str], base: Any) -> Any:
+        """A class with the methods of the solution, whose calls are replayed."""
+        replay = self
+
+        def initialize(owner: Any, *args: Any, **kwargs: Any) -> None:
+            base.__init__(owner)
             replay.call("__init__", args, kwargs, owner)
 
-        def method(name: str) -> Callable:
+        def make_method(name: str) -> Callable:
             def called(owner: Any, *args: Any, **kwargs: Any) -> Any:
                 return replay.call(name, args, kwargs, owner)
 
             return functools.wraps(getattr(solution, name))(called)
 
-        own = {name: method(name) for name in names} | {"__init__": made}
-        mirror: Any = type(solution.__name__, (above,), own)
-        return mirror
+        namespace = {name: make_method(name) for name in names} | {"__init__": initialize}
+        return type(solution.__name__, (base,), namespace)
 
-    def factory(self, *args: Any, **kwargs: Any) -> Any:
+    def construct(self, *args: Any, **kwargs: Any) -> Any:
         """What a function in the place of a class has made, by the next event."""
         first = self.events[0] if self.events else None
-        is_module = isinstance(first, dict) and "module" in first
-        return self.of("module" if is_module else "class")(*args, **kwargs)
+        kind = "class"
+        if isinstance(first, dict) and "module" in first:
+            kind = "module"
+        return self.make_answer(kind)(*args, **kwargs)
 
-    def function(self, like: Callable) -> Callable:
+    def make_function(self, like: Callable) -> Callable:
         """A function in the place of an answer's, with the arguments of the solution's."""
 
         @functools.wraps(like)
@@ -481,47 +543,43 @@ class Replay(Tape):
 
         return called
 
+    # In the order in which the answer did it: what it asked of lent functions, what it left in its
+    # arguments, what it raised or returned. A check may look at each, and none is trusted.
     def call(self, name: str, args: Any, kwargs: Any, owner: Any = None) -> Any:
         """What the next event says of a call. Raises Forged if it is of something else."""
-        given = [*args, *kwargs.values()]
+        arguments = [*args, *kwargs.values()]
         if not self.events:
             raise Finding(*self.ended)
         event = self.events.pop(0)
         if not isinstance(event, dict) or event.get("name") != name:
             raise Forged(FORGED)
-        inputs = differentiable([*given, owner if name != "__init__" else None])
-        self.lent += [each for each in given if is_lent(each)]
+        inputs = inputs_of(arguments, name, owner)
+        self.lent += [value for value in arguments if is_lent(value)]
         self.ask_lent(event.get("asked"))
         if "after" not in event:  # not all of it was data
             raise Finding(*self.ended)
-        after = event["after"]
-        if not isinstance(after, list) or len(after) != len(given):
+        states = event["after"]
+        if not isinstance(states, list) or len(states) != len(arguments):
             raise Forged(FORGED)
-        for value, state in zip(given, after, strict=True):
-            leave_in(value, state, self.deep, self.shelf)
+        for value, state in zip(arguments, states, strict=True):
+            apply_state(value, state, self.deep, self.shelf)
         for attribute, value in event.get("shown") or []:
             if attribute in self.task.shown:
                 setattr(owner, attribute, decode(value))
         if event.get("random") is not None:
-            set_random(decode(event["random"]))
+            set_random_state(decode(event["random"]))
         if "raised" in event:
-            raise raised(event["raised"])
+            raise decode_exception(event["raised"])
         if "module" in event:
-            with forging():
-                _module(event["module"], owner)
+            with errors_as_forged():
+                _decode_module(event["module"], owner)
             return None
-        slopes = event.get("back")
+        recorded = event.get("back")
 
-        def back(inner: list[Tensor], given: Any) -> list[Any]:
-            if not isinstance(slopes, list) or not slopes:
+        def back(values: list[Tensor], slopes: Any) -> list[Any]:
+            if not isinstance(recorded, list) or not recorded:
                 raise Forged(FORGED)
-            found = decode(slopes.pop(0))
-            shapes = [None if s is None else s.shape for s in found]
-            if len(found) != len(inputs) or any(
-                s is not None and s != x.shape for s, x in zip(shapes, inputs, strict=True)
-            ):
-                raise Forged(FORGED)
-            return [s if s is None else s.to(x.dtype) for s, x in zip(found, inputs, strict=True)]
+            return fit_gradients(decode(recorded.pop(0)), inputs)
 
         return with_boundary(decode(event.get("value")), inputs, back)
 
@@ -529,21 +587,36 @@ class Replay(Tape):
         """Call the functions that were lent, as the answer did: some of them count."""
         if not isinstance(asked, list):
             raise Forged(FORGED)
-        self.asked += len(asked)
-        if self.asked > MOST_ASKED:
+        self.calls_of_lent += len(asked)
+        if self.calls_of_lent > MOST_ASKED:
             raise Forged(FORGED)
-        for place, args in asked:
+        for number, args in asked:
             values = decode(args)
             if any(isinstance(value, Opaque | nn.Module) for value in values):
                 continue
-            with forging():
-                function = self.lent[place]
+            with errors_as_forged():
+                function = self.lent[number]
             with torch.no_grad(), contextlib.suppress(Exception):
                 function(*values)
 
 
+def fit_gradients(gradients: Any, inputs: list[Tensor]) -> list[Any]:
+    """Gradients in the types of the inputs. Raises Forged if their shapes are not the inputs'."""
+    if len(gradients) != len(inputs):
+        raise Forged(FORGED)
+    fitted: list[Any] = []
+    for gradient, tensor in zip(gradients, inputs, strict=True):
+        if gradient is None:  # the input has no part in the result
+            fitted.append(None)
+        elif gradient.shape != tensor.shape:
+            raise Forged(FORGED)
+        else:
+            fitted.append(gradient.to(tensor.dtype))
+    return fitted
+
+
 @contextlib.contextmanager
-def forging() -> Iterator[None]:
+def errors_as_forged() -> Iterator[None]:
     """Whatever is raised within is Forged."""
     try:
         yield
@@ -551,13 +624,13 @@ def forging() -> Iterator[None]:
         raise Forged(FORGED) from None
 
 
-def set_random(state: Any) -> None:
+def set_random_state(state: Any) -> None:
     """Set torch's generator as an answer has left it."""
-    with forging():
+    with errors_as_forged():
         torch.set_rng_state(state)
 
 
-def state_of(value: Any, deep: bool) -> Any:
+def encode_state(value: Any, deep: bool) -> Any:
     """What a call may have changed in an argument, as data; None for nothing.
 
     `deep` is for tasks that train: weights, gradients, modes, an optimizer's moments, files.
@@ -566,34 +639,34 @@ def state_of(value: Any, deep: bool) -> Any:
         return encode(value.get_state())
     if isinstance(value, nn.Module):
         counts = {
-            name: each
-            for name, each in vars(value).items()
-            if name[0] != "_" and name != "training" and type(each) in (int, float)
+            name: count
+            for name, count in vars(value).items()
+            if name[0] != "_" and name != "training" and type(count) in (int, float)
         }
-        found: dict[str, Any] = {"counts": counts}
+        state: dict[str, Any] = {"counts": counts}
         if deep:
             weights = [*value.parameters()]
-            found["weights"] = [encode(each) for each in weights]
-            found["slopes"] = [encode(each.grad) for each in weights]
-            found["buffers"] = [encode(each) for each in value.buffers()]
-            found["modes"] = [part.training for part in value.modules()]
-        return found
+            state["weights"] = [encode(weight) for weight in weights]
+            state["slopes"] = [encode(weight.grad) for weight in weights]
+            state["buffers"] = [encode(buffer) for buffer in value.buffers()]
+            state["modes"] = [part.training for part in value.modules()]
+        return state
     if deep and isinstance(value, torch.optim.Optimizer):
         return encode(value.state_dict())
     if deep and isinstance(value, Path):
         files = {}
-        for each in sorted(value.parent.iterdir()):
-            raw = base64.b64encode(zlib.compress(each.read_bytes(), 1)).decode()
-            files[each.name] = [each.stat().st_ino, raw]
+        for file in sorted(value.parent.iterdir()):
+            raw = base64.b64encode(zlib.compress(file.read_bytes(), 1)).decode()
+            files[file.name] = [file.stat().st_ino, raw]
         return files
     return None
 
 
-def leave_in(value: Any, state: Any, deep: bool, shelf: Shelf) -> None:
+def apply_state(value: Any, state: Any, deep: bool, shelf: Shelf) -> None:
     """Change an argument as a call has changed it. Raises Forged for any other data."""
     if state is None:
         return
-    with forging():
+    with errors_as_forged():
         if isinstance(value, torch.Generator):
             value.set_state(decode(state))
         elif isinstance(value, nn.Module):
@@ -601,19 +674,19 @@ def leave_in(value: Any, state: Any, deep: bool, shelf: Shelf) -> None:
                 if type(vars(value)[name]) in (int, float) and type(count) in (int, float):
                     setattr(value, name, count)
             if deep:
-                leave_in_module(value, {name: decode(state[name]) for name in DEEP})
+                apply_module_state(value, {name: decode(state[name]) for name in DEEP})
         elif deep and isinstance(value, torch.optim.Optimizer):
             value.load_state_dict(decode(state))
         elif deep and isinstance(value, Path):
-            shelf.leave(value.parent, state)
+            shelf.lay_out(value.parent, state)
 
 
-def leave_in_module(module: nn.Module, state: dict[str, Any]) -> None:
+def apply_module_state(module: nn.Module, state: dict[str, Any]) -> None:
     """Weights, gradients, buffers and modes as a call has left them."""
     with torch.no_grad():
         pairs = zip(module.parameters(), state["weights"], state["slopes"], strict=True)
         for weight, tensor, slope in pairs:
-            if not torch.equal(weight, tensor):
+            if not torch.equal(weight, tensor):  # a copy would break a later backward pass
                 weight.copy_(tensor)
             weight.requires_grad_(tensor.requires_grad)
             weight.grad = slope
@@ -635,18 +708,18 @@ class Shelf:
         self.moved = 0
         self.places: dict[tuple[str, int], Path] = {}  # by folder and number of a file there
 
-    def leave(self, folder: Path, files: dict[str, Any]) -> None:
+    def lay_out(self, folder: Path, files: dict[str, Any]) -> None:
         """Make the files of a folder those in data."""
-        shelf = Path(self.home.name)
+        home = Path(self.home.name)
         for old in [*folder.iterdir()]:  # moved, not unlinked: a check may watch that
             self.moved += 1
-            os.rename(old, shelf / str(self.moved))
+            os.rename(old, home / str(self.moved))
         for name, (number, text) in files.items():
             raw = zlib.decompressobj().decompress(base64.b64decode(text), LARGEST)
             key = str(folder), int(number)
-            known = self.places.get(key)
-            place = shelf / f"{len(self.places)}.file" if known is None else known
-            self.places[key] = place
+            if key not in self.places:
+                self.places[key] = home / f"{len(self.places)}.file"
+            place = self.places[key]
             if not place.exists() or place.read_bytes() != raw:
                 place.write_bytes(raw)
             if Path(name).name != name:

@@ -35,8 +35,8 @@ HANGS = 10.0  # seconds of processor time on one input, after which an answer is
 
 
 @dataclass
-class Seen:
-    """An observation: what it is, its value, how exact it must be, the arguments of the call.
+class Observation:
+    """What it is, its value, how exact it must be, and the arguments of the call.
 
     `moved` is how far the solution's value moves if its input does by a few units in the last
     place; a value that is none in that case decides nothing.
@@ -45,17 +45,17 @@ class Seen:
     what: str
     value: Any
     tolerance: float
-    given: dict[str, Any]
+    arguments: dict[str, Any]
     moved: float = 0.0
 
 
 @dataclass
 class Trial:
-    """An answer on one input: the choices that give it, what is wrong, and all that was seen."""
+    """An answer on one input: the choices that give it, what is wrong, and all observations."""
 
     choices: list[int]
     finding: Finding | None
-    seen: list[Seen] = field(default_factory=list)
+    observations: list[Observation] = field(default_factory=list)
 
 
 @dataclass
@@ -72,201 +72,252 @@ class Outcome:
 
 def outcome(task: Task, prop: Property, answer: Any) -> Outcome:
     """The simplest fault that a property finds in an answer."""
-    found, limit = Outcome(), task.seconds
+    result = Outcome()
+    limit = task.seconds
     try:
         with within(task.seconds):
             for number in range(prop.draws):
                 limit = min(HANGS, task.seconds)
                 with within(limit):
-                    trial = tried(task, prop, answer, Draw(number))
-                limit = task.seconds
-                found.trials.append(trial)
-                if trial.finding is not None:
-                    found.finding = trial.finding
-                    if not trial.finding.minor:
-                        _simplify(task, prop, answer, found)
-                        break
+                    trial = try_answer(task, prop, answer, Draw(number))
+                limit = task.seconds  # of all inputs: what stops the answer between two of them
+                result.trials.append(trial)
+                if trial.finding is None:
+                    continue
+                result.finding = trial.finding
+                if not trial.finding.minor:
+                    _simplify(task, prop, answer, result)
+                    break
     except Stopped:
-        found.hangs = True
-        if found.finding is None:
+        result.hangs = True
+        if result.finding is None:
             cause = "An endless loop, or a Python loop over every number."
             stopped = f"stopped after {limit:g} s"
-            found.finding, found.trials = Finding(stopped, "an answer in much less", cause), []
-    return found
+            result.finding = Finding(stopped, "an answer in much less", cause)
+            result.trials = []
+    return result
 
 
-def _simplify(task: Task, prop: Property, answer: Any, found: Outcome) -> None:
+def _simplify(task: Task, prop: Property, answer: Any, result: Outcome) -> None:
     """Shrink the input of the last trial, in turn 0 or 1 as it failed."""
 
     def fails(choices: list[int]) -> Trial | None:
-        trial = tried(task, prop, answer, Draw(0, choices))
+        trial = try_answer(task, prop, answer, Draw(0, choices))
         if trial.finding is None or trial.finding.measured == UNWRITTEN:
             return None
         return trial
 
-    if found.finding is None or found.finding.measured == UNWRITTEN or not prop.shrinks:
+    if result.finding is None or result.finding.measured == UNWRITTEN or not prop.shrinks:
         return
-    simplest = shrink(found.trials[-1].choices, fails)
+    simplest = shrink(result.trials[-1].choices, fails)
     if simplest is not None:
-        found.trials.append(simplest)
-        found.finding = simplest.finding
+        result.trials.append(simplest)
+        result.finding = simplest.finding
 
 
-def tried(task: Task, prop: Property, answer: Any, draw: Draw) -> Trial:
+# One input, for a property that compares `masked_attention(scores, mask)` with the solution:
+#
+#     turn 0            scores 0, mask 0      the answer must agree with the solution
+#     turn 1, only      scores 1, mask 0      only one argument is new: is the other looked at?
+#     turn 1            scores 1, mask 1      the same objects with other numbers
+#     turn 0            scores 0, mask 0      once more: nothing of turn 1 may be left
+#
+# The solution goes through the same turns beside the answer. A fault in a later turn is reported as
+# that of a first call if a fresh answer has it too: that is the simpler thing to tell.
+def try_answer(task: Task, prop: Property, answer: Any, draw: Draw) -> Trial:
     """What is wrong with an answer on one input, and when it is called again.
 
     The later turns have other values of the same sizes, in some inputs at first for one argument
     alone, and then those of the first turn once more.
     """
-    subject, solution = guarded(task, answer), guarded(task, task.solution)
-    compared = inspect.isgeneratorfunction(prop.measure)
-    every, raised = observed(prop, subject, draw)
+    subject = guard_answer(task, answer)
+    solution = guard_answer(task, task.solution)
+    is_compared = inspect.isgeneratorfunction(prop.measure)
+    observations, raised = observe(prop, subject, draw)
     if raised is not None and raised.measured == UNWRITTEN:
         return Trial(draw.choices, raised)
-    first = expectation(task, prop, solution, draw, draw.turn) if compared else []
-    finding = judged(task, prop, draw, every, raised, first or [])
-    only = sum(draw.choices)
-    for turn, mixed in turns(prop, prop.plain and len(task.signature) > 1 and only % 2 == 0):
+    expected_at_first: list[Observation] = []
+    if is_compared:
+        expected_at_first = observe_solution(task, prop, solution, draw, draw.turn) or []
+    finding = find_fault(task, prop, draw, observations, raised, expected_at_first)
+    for turn, only in plan_turns(task, prop, draw.choices):
         if finding is not None:
             break
-        wanted, one = first, only // 2 if mixed else None
-        if turn and compared:
-            wanted = expectation(task, prop, solution, draw, turn, one)
-        if wanted is None:
+        expected: list[Observation] | None = expected_at_first
+        if turn and is_compared:
+            expected = observe_solution(task, prop, solution, draw, turn, only)
+        if expected is None:
             continue
-        other = draw.again(turn)
-        seen, raised = observed(prop, subject, other, one)
-        every = [*every, *seen]
-        finding = judged(task, prop, other, seen, raised, wanted, exact=mixed)
+        later = draw.again(turn)
+        of_turn, raised = observe(prop, subject, later, only)
+        observations = [*observations, *of_turn]
+        exact = only is not None
+        finding = find_fault(task, prop, later, of_turn, raised, expected, exact=exact)
         if finding is not None:
-            finding = as_first_call(task, prop, answer, draw, turn) or again(finding)
-    return Trial(draw.choices, finding, every)
+            first_fault = try_as_first_call(task, prop, answer, draw, turn)
+            finding = first_fault or as_later_call(finding)
+    return Trial(draw.choices, finding, observations)
 
 
-def judged(
+def plan_turns(task: Task, prop: Property, choices: list[int]) -> list[tuple[int, int | None]]:
+    """The turns after the first: which values, and a number if they are for one argument alone.
+
+    The number says which argument. It hangs on the choices of the input, so that a process that
+    replays an answer makes the same plan.
+    """
+    is_compared = inspect.isgeneratorfunction(prop.measure)
+    if not (prop.again and (prop.shrinks or is_compared)):
+        return []
+    total = sum(choices)
+    plan: list[tuple[int, int | None]] = [(1, None), (0, None)]
+    if prop.plain and len(task.signature) > 1 and total % 2 == 0:
+        plan.insert(0, (1, total // 2))
+    return plan
+
+
+def find_fault(
     task: Task,
     prop: Property,
     draw: Draw,
-    seen: list[Seen],
+    observations: list[Observation],
     raised: Finding | None,
-    wanted: list[Seen],
+    expected: list[Observation],
     exact: bool = False,
 ) -> Finding | None:
     """What is wrong with observations, beyond what a few units in the last place of the input do.
 
     How far these move the solution is measured where something differs, unless `exact`.
     """
-    finding = difference(seen, raised, wanted, draw)
-    if finding is None or not wanted or exact:
+    finding = find_difference(observations, raised, expected, draw)
+    if finding is None or not expected or exact:
         return finding
     near = draw.again(draw.turn, jitter=True)
-    moved, _ = observed(prop, guarded(task, task.solution), near)
-    for one, other in zip(wanted, moved, strict=False):
-        one.moved = distance(one.value, other.value)
-    return difference(seen, raised, wanted, draw)
+    moved, _ = observe(prop, guard_answer(task, task.solution), near)
+    for observation, moved_one in zip(expected, moved, strict=False):
+        observation.moved = distance(observation.value, moved_one.value)
+    return find_difference(observations, raised, expected, draw)
 
 
-def again(finding: Finding) -> Finding:
+def as_later_call(finding: Finding) -> Finding:
     """A finding of a later call, which a first one would not give."""
     finding.measured = AGAIN + finding.measured
     return finding
 
 
-def as_first_call(task: Task, prop: Property, answer: Any, draw: Draw, turn: int) -> Finding | None:
-    """What is wrong with an answer on the input of a later turn if it is the first."""
-    first, fresh = draw.again(turn), guarded(task, answer)
-    seen, raised = observed(prop, fresh, first)
-    expected: list[Seen] | None = []
-    if inspect.isgeneratorfunction(prop.measure):
-        expected = expectation(task, prop, guarded(task, task.solution), draw, turn)
-    return judged(task, prop, first, seen, raised, expected or [])
-
-
-def turns(prop: Property, mixes: bool) -> list[tuple[int, bool]]:
-    """The turns after the first: which values, and whether for one argument alone."""
-    again = prop.again and (prop.shrinks or inspect.isgeneratorfunction(prop.measure))
-    return [(1, True)] * (again and mixes) + [(1, False), (0, False)] * again
-
-
-def expectation(
-    task: Task, prop: Property, solution: Any, draw: Draw, turn: int, only: int | None = None
-) -> list[Seen] | None:
-    """What the solution shows on an input; None if it has no result for mixed arguments."""
-    again = draw.again(turn)
-    seen, failed = observed(prop, solution, again, only)
-    if failed is not None and only is not None:
-        return None
-    if failed is not None:
-        raise RuntimeError(f"the solution of {task.id} fails on {again.choices}: {failed}")
-    draw.choices = again.choices  # also those of the part that an error has cut off
-    return seen
-
-
-def distance(one: Any, other: Any) -> float:
-    """How far the numbers of two values are apart; infinite if they differ in anything else."""
-    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
-        parts = [distance(*pair) for pair in zip(one, other, strict=False)]
-        return max(parts, default=0.0) if len(one) == len(other) else math.inf
-    if isinstance(one, dict) and isinstance(other, dict) and one.keys() == other.keys():
-        return max((distance(one[key], other[key]) for key in one), default=0.0)
-    if isinstance(one, float) and isinstance(other, float):
-        return abs(one - other) if math.isfinite(one - other) else 0.0
-    if isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor):
-        if one.shape != other.shape or not one.is_floating_point():
-            return 0.0 if one.shape == other.shape and torch.equal(one, other) else math.inf
-        gap = (one.double() - other.double()).abs().nan_to_num(0, 0, 0)
-        return float(gap.max()) if gap.numel() else 0.0
-    return 0.0 if type(one) is type(other) and bool(one == other) else math.inf
-
-
-def difference(
-    seen: list[Seen], raised: Finding | None, expected: list[Seen], draw: Draw
+def try_as_first_call(
+    task: Task, prop: Property, answer: Any, draw: Draw, turn: int
 ) -> Finding | None:
-    """The first difference between two lists of observations, or what was raised."""
+    """What is wrong with an answer on the input of a later turn if it is the first."""
+    first = draw.again(turn)
+    observations, raised = observe(prop, guard_answer(task, answer), first)
+    expected: list[Observation] = []
+    if inspect.isgeneratorfunction(prop.measure):
+        solution = guard_answer(task, task.solution)
+        expected = observe_solution(task, prop, solution, draw, turn) or []
+    return find_fault(task, prop, first, observations, raised, expected)
+
+
+def observe_solution(
+    task: Task, prop: Property, solution: Any, draw: Draw, turn: int, only: int | None = None
+) -> list[Observation] | None:
+    """What the solution shows on an input; None if it has no result for mixed arguments."""
+    replayed = draw.again(turn)
+    observations, error = observe(prop, solution, replayed, only)
+    if error is not None and only is not None:
+        return None
+    if error is not None:
+        raise RuntimeError(f"the solution of {task.id} fails on {replayed.choices}: {error}")
+    draw.choices = replayed.choices  # also those of the part that an error has cut off
+    return observations
+
+
+def distance(first: Any, second: Any) -> float:
+    """How far the numbers of two values are apart; infinite if they differ in anything else."""
+    if isinstance(first, list | tuple) and isinstance(second, list | tuple):
+        if len(first) != len(second):
+            return math.inf
+        return max(map(distance, first, second), default=0.0)
+    if isinstance(first, dict) and isinstance(second, dict) and first.keys() == second.keys():
+        return max((distance(first[key], second[key]) for key in first), default=0.0)
+    if isinstance(first, float) and isinstance(second, float):
+        gap = abs(first - second)
+        return gap if math.isfinite(gap) else 0.0
+    if isinstance(first, torch.Tensor) and isinstance(second, torch.Tensor):
+        if first.shape != second.shape:
+            return math.inf
+        if not first.is_floating_point():
+            return 0.0 if torch.equal(first, second) else math.inf
+        gaps = (first.double() - second.double()).abs().nan_to_num(0, 0, 0)
+        return float(gaps.max()) if gaps.numel() else 0.0
+    if type(first) is type(second) and bool(first == second):
+        return 0.0
+    return math.inf
+
+
+def find_difference(
+    observations: list[Observation],
+    raised: Finding | None,
+    expected: list[Observation],
+    draw: Draw,
+) -> Finding | None:
+    """The first difference between two lists of observations, or what was raised.
+
+    A minor one counts if there is no other.
+    """
     minor = None
-    for one, other in zip(seen, expected, strict=False):
+    for observation, of_solution in zip(observations, expected, strict=False):
         try:
-            same(one.value, other.value, one.what, tolerance=other.tolerance, moved=other.moved)
+            same(
+                observation.value,
+                of_solution.value,
+                observation.what,
+                tolerance=of_solution.tolerance,
+                moved=of_solution.moved,
+            )
         except Finding as finding:
-            minor = minor or placed(finding, one.given)
+            finding = with_arguments(finding, observation.arguments)
             if not finding.minor:
-                return placed(finding, one.given)
+                return finding
+            minor = minor or finding
     if raised is not None and draw.half and UNSUPPORTED.search(raised.measured):
         return None
-    if raised is None and len(seen) != len(expected):
-        return Finding(f"{len(seen)} results", f"{len(expected)}")
+    if raised is None and len(observations) != len(expected):
+        return Finding(f"{len(observations)} results", f"{len(expected)}")
     return raised or minor
 
 
-def observed(
+def observe(
     prop: Property, subject: Any, draw: Draw, only: int | None = None
-) -> tuple[list[Seen], Finding | None]:
+) -> tuple[list[Observation], Finding | None]:
     """What a check shows of an answer, and what was raised."""
-    seen: list[Seen] = []
+    observations: list[Observation] = []
     if isinstance(subject, Careful):
-        subject.calls, subject.only = [], only
+        subject.begin_turn(only)
     try:
-        for seeded in (torch.default_generator.manual_seed, random.seed, np.random.seed):
-            seeded(draw.value_seed % 2**32)
+        for seed in (torch.default_generator.manual_seed, random.seed, np.random.seed):
+            seed(draw.value_seed % 2**32)
         for what, value, *tolerance in prop.measure(subject, draw) or ():
+            # A copy: the check goes on with the tensor, and may spoil it.
             value = tree_map(lambda x: x.detach().clone() if torch.is_tensor(x) else x, value)
-            seen.append(Seen(what, value, (*tolerance, 0.0)[0], given_to(subject)))
+            exactness = tolerance[0] if tolerance else 0.0
+            observations.append(Observation(what, value, exactness, arguments_of(subject)))
         if isinstance(subject, Careful):
-            subject.settle()
+            subject.end_turn()
     except Finding as finding:
-        return seen, placed(finding, given_to(subject))
+        return observations, with_arguments(finding, arguments_of(subject))
     except (Stopped, Forged, KeyboardInterrupt):
         raise
     except BaseException as error:  # SystemExit as well would end the reader's kernel
         if isinstance(error, NotImplementedError) and not str(error):  # torch's own have a text
-            return seen, Finding(UNWRITTEN, "an answer", "Part of it is still a stub.")
-        raised = Finding(told(error), "a result")
-        raised.usual = reason(error, getattr(subject, "function", subject))
-        return seen, placed(raised, given_to(subject))
-    return seen, None
+            stub = Finding(UNWRITTEN, "an answer", "Part of it is still a stub.")
+            return observations, stub
+        raised = Finding(describe_error(error), "a result")
+        raised.usual = advise_on(error, getattr(subject, "function", subject))
+        return observations, with_arguments(raised, arguments_of(subject))
+    return observations, None
 
 
-def guarded(task: Task, answer: Any) -> Any:
+def guard_answer(task: Task, answer: Any) -> Any:
     """An answer under the guards of its task; one that may change things, or a value, as it is."""
     if not task.pure or not callable(answer):
         return answer
@@ -275,24 +326,27 @@ def guarded(task: Task, answer: Any) -> Any:
     return Careful(answer, task.forbidden, task.sealed, task.seeded, task.changes)
 
 
-def given_to(subject: Any) -> dict[str, Any]:
+def arguments_of(subject: Any) -> dict[str, Any]:
     """The arguments of the last call."""
-    return subject.given if isinstance(subject, Careful) else {}
+    if isinstance(subject, Careful):
+        return subject.arguments
+    return {}
 
 
-def placed(finding: Finding, given: dict[str, Any]) -> Finding:
+def with_arguments(finding: Finding, arguments: dict[str, Any]) -> Finding:
     """The finding together with the arguments of the call."""
-    about = described(given)
+    about = described(arguments)
     if about and not finding.measured.startswith(("for ", UNWRITTEN)):
         finding.given = f"for {about}: "
         finding.measured = finding.given + finding.measured
     return finding
 
 
-def told(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """An exception in one line, with the line of the student's code that raised it."""
-    said = next(iter(str(error).strip().splitlines()), "")[:200]
-    return f"{type(error).__name__}: {said}{place_in(error)}"
+    lines = str(error).strip().splitlines()
+    message = lines[0][:200] if lines else ""
+    return f"{type(error).__name__}: {message}{place_in(error)}"
 
 
 def place_in(error: BaseException) -> str:
@@ -300,11 +354,13 @@ def place_in(error: BaseException) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     outside = [frame for frame in frames if not {*OURS} & {*Path(frame.filename).parents}]
     foreign = ("site-packages", "<frozen ", str(Path(traceback.__file__).parent))
-    own = [frame for frame in outside if not any(part in frame.filename for part in foreign)]
-    return f"{PLACE}{own[-1].lineno} of {own[-1].name}" if own else ""
+    student = [frame for frame in outside if not any(part in frame.filename for part in foreign)]
+    if not student:
+        return ""
+    return f"{PLACE}{student[-1].lineno} of {student[-1].name}"
 
 
-def reason(error: BaseException, answer: Any) -> str:
+def advise_on(error: BaseException, answer: Any) -> str:
     """The usual cause of an exception."""
     if answer is None or answer is ...:
         return "Your name has no value: run the cell above, or write the answer."

@@ -18,7 +18,7 @@ from nmtcourse.homework.answering import page_of, without_solutions
 from nmtcourse.homework.compare import Forged
 from nmtcourse.homework.confirming import answering, points_alone
 from nmtcourse.homework.grading import assignments
-from nmtcourse.homework.laws import alike, kept, methods_of
+from nmtcourse.homework.laws import methods_of, snapshot, snapshots_equal
 from nmtcourse.homework.task import SOLUTION
 from nmtcourse.homework.transcript import decode, encode
 
@@ -133,8 +133,8 @@ def test_data_comes_back_as_they_were(value):
     if isinstance(value, set):
         assert found == value
     else:
-        shown = repr(kept(value)).encode("utf-8", "backslashreplace").decode()
-        assert repr(kept(found)) == shown
+        shown = repr(snapshot(value)).encode("utf-8", "backslashreplace").decode()
+        assert repr(snapshot(found)) == shown
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,7 @@ def test_a_module_comes_back_with_its_parts():
     module.append(module[0])  # a layer that is used twice
     module[1].register_buffer("unsaved", torch.ones(2), persistent=False)
     found = decode(json.loads(json.dumps(encode(module))))
-    assert alike(kept(module.state_dict()), kept(found.state_dict()))
+    assert snapshots_equal(snapshot(module.state_dict()), snapshot(found.state_dict()))
     assert len([*found.parameters()]) == 4 and not found.training
     assert [*dict(found.named_buffers())] == [*dict(module.named_buffers())]
 

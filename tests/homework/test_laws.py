@@ -117,10 +117,10 @@ def test_float16_is_a_type_like_others_except_where_a_library_lacks_it():
 def test_an_earlier_result_that_changes_is_named():
     careful = Careful(one_buffer())
     careful(torch.ones(1, 2, 4), 2)
-    careful.settle()
+    careful.end_turn()
     careful(torch.ones(1, 2, 4), 2)
     with pytest.raises(Finding, match="a later call changed an earlier result"):
-        careful.settle()
+        careful.end_turn()
 
 
 @functools.cache

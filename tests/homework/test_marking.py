@@ -266,7 +266,7 @@ def test_endless_loops_of_an_answer_and_of_its_diagnosis_are_stopped(monkeypatch
 
     monkeypatch.setattr(find_task("04.1"), "seconds", 0.3)
     assert "stopped after 0.3 s" in str(judge(find_task("04.1"), endless))
-    monkeypatch.setattr(trials, "tried", endless)
+    monkeypatch.setattr(trials, "try_answer", endless)
     monkeypatch.setattr(diagnosis, "HANGS", 0.2)
     prop = find_task("04.1").properties[0]
     with pytest.raises(Stopped):

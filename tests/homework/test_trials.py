@@ -17,7 +17,7 @@ from nmtcourse.homework.grading import find_task, judge
 from nmtcourse.homework.inputs import HALVES, TYPES, Draw, shrink
 from nmtcourse.homework.laws import unchanged
 from nmtcourse.homework.operations import Operations
-from nmtcourse.homework.signatures import Float, Mask, Size, arguments
+from nmtcourse.homework.signatures import Float, Mask, Size, draw_arguments
 from nmtcourse.teaching.alignment import alignment_error_rate
 from nmtlib.model import Transformer, TransformerConfig
 from nmtlib.training.loss import label_smoothed_loss
@@ -49,16 +49,16 @@ for seeded in (torch.manual_seed, random.seed, numpy.random.seed):
     seeded(int(sys.argv[1]))
 from nmtcourse.homework.grading import assignments
 from nmtcourse.homework.inputs import Draw
-from nmtcourse.homework.laws import copied
-from nmtcourse.homework.trials import given_to, guarded, observed
+from nmtcourse.homework.laws import copy_value
+from nmtcourse.homework.trials import arguments_of, guard_answer, observe
 torch.set_printoptions(precision=8)
 for task in (t for a in assignments().values() for t in a.tasks.values() if not t.uses):
     for prop in task.properties:
         for number in (1, 2):
-            draw, subject = Draw(number), guarded(task, task.solution)
-            seen, raised = observed(prop, subject, draw)
-            shown = [(each.what, each.value) for each in seen], given_to(subject), draw.choices
-            shown = [*map(copied, shown), draw.random.getstate(), draw.generator.get_state()]
+            draw, subject = Draw(number), guard_answer(task, task.solution)
+            seen, raised = observe(prop, subject, draw)
+            shown = [(each.what, each.value) for each in seen], arguments_of(subject), draw.choices
+            shown = [*map(copy_value, shown), draw.random.getstate(), draw.generator.get_state()]
             shown = re.sub(f" at 0x[0-9a-f]+|{tempfile.gettempdir()}/[^']*", "", repr(shown))
             print(task.id, prop.statement[:40], number, hashlib.sha256(shown.encode()).hexdigest())
 """
@@ -79,7 +79,7 @@ def test_every_task_has_the_same_inputs_whatever_is_seeded():
 
 def test_every_property_meets_the_extremes():
     draws = [Draw(number) for number in range(48)]
-    given = [arguments(MANY, draw) for draw in draws]
+    given = [draw_arguments(MANY, draw) for draw in draws]
     sizes = [[*draw.known.values()] for draw in draws]
     assert any(max(each) > 100 for each in sizes) and any({*each} == {1} for each in sizes)
     assert any(len({*each}) == 1 < each[0] for each in sizes)
@@ -93,7 +93,7 @@ def test_every_property_meets_the_extremes():
 def test_scores_are_drawn_as_large_as_page_05_says_and_no_larger():
     largest = 0.0
     for number in range(96):
-        given = arguments(find_task("05.2").signature, Draw(number))
+        given = draw_arguments(find_task("05.2").signature, Draw(number))
         query, key = given["query"], given["memory"]
         query, key = (x @ given["weights"][n] for x, n in ((query, "query"), (key, "key")))
         query, key = (x.unflatten(-1, (given["n_heads"], -1)).mT for x in (query, key))
