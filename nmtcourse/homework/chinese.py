@@ -32,14 +32,15 @@ def digest(text: str) -> str:
 
 
 @cache
-def known() -> tuple[dict[str, str], dict[str, str], list[tuple[re.Pattern, str]]]:
+def read_translations() -> tuple[dict[str, str], dict[str, str], list[tuple[re.Pattern, str]]]:
     """Chinese phrases by their English, long texts by digest, and phrases with parts."""
     phrases: dict[str, str] = {}
     texts: dict[str, str] = {}
     for file in sorted(FOLDER.glob("*.toml")):
-        kept = tomllib.loads(file.read_text("utf-8"))
-        phrases |= kept.get("phrases", {})
-        texts |= {each["english"]: each["text"].strip("\n") for each in kept["texts"].values()}
+        tables = tomllib.loads(file.read_text("utf-8"))
+        phrases |= tables.get("phrases", {})
+        for entry in tables["texts"].values():
+            texts[entry["english"]] = entry["text"].strip("\n")
     partial = {english: text for english, text in phrases.items() if "{" in english}
     by_length = sorted(partial, key=lambda text: -len(re.sub(r"{\w+}", "", text)))
     return phrases, texts, [(pattern(english), partial[english]) for english in by_length]
@@ -52,23 +53,32 @@ def pattern(phrase: str) -> re.Pattern:
     '12'
     """
     parts = re.split(r"{(\w+)}", phrase)
-    found = [f"(?P<{part}>.+?)" if i % 2 else re.escape(part) for i, part in enumerate(parts)]
-    return re.compile("".join(found), re.DOTALL)
+    for place, part in enumerate(parts):
+        if place % 2:  # a name in braces
+            parts[place] = f"(?P<{part}>.+?)"
+        else:
+            parts[place] = re.escape(part)
+    return re.compile("".join(parts), re.DOTALL)
 
 
 def chinese(text: str) -> str:
     """A text in Chinese, or as it is where it has no translation."""
-    phrases, texts, partial = known()
+    phrases, texts, partial = read_translations()
     if text in phrases:
         return phrases[text]
-    if (long := texts.get(digest(text))) is not None:
-        return long
-    if found := GIVEN.fullmatch(text):
-        return f"{chinese(found[1])} 时：{chinese(found[2])}"
-    sentence = text.endswith((".", "?"))  # no phrase takes one for its part
-    for english, translated in partial if not ERROR.match(text) else ():
-        if sentence == translated.endswith("。") and (found := english.fullmatch(text)):
-            parts = {name: chinese(part) for name, part in found.groupdict().items()}
+    long_text = texts.get(digest(text))
+    if long_text is not None:
+        return long_text
+    call = GIVEN.fullmatch(text)
+    if call:
+        return f"{chinese(call[1])} 时：{chinese(call[2])}"
+    if ERROR.match(text):
+        return text
+    is_sentence = text.endswith((".", "?"))  # no phrase takes one for its part
+    for english, translated in partial:
+        match = english.fullmatch(text)
+        if match and is_sentence == translated.endswith("。"):
+            parts = {name: chinese(part) for name, part in match.groupdict().items()}
             return SPACES.sub(" ", translated.format_map(parts))
     return text
 
@@ -80,7 +90,8 @@ def speaks(language: str) -> Say:
 
 def language_of(page: str | bytes = b"") -> str:
     """The language of a page of homework, from its metadata."""
-    if chosen := os.environ.get(LANGUAGE, ""):
+    chosen = os.environ.get(LANGUAGE, "")
+    if chosen:
         return "zh" if chosen.lower().startswith("zh") else "en"
     try:
         return str(json.loads(page)["metadata"]["nmtlib"]["language"])

@@ -101,8 +101,8 @@ def add_homework(commands: _SubParsersAction) -> None:
     option("--student", default="", help="this one alone, again: replaces the rows in --csv")
     option = add("export", "make feedback and gradebooks of a table of points")
     option("points", type=Path, help="what grade has written; points and comments may be edited")
-    known = "a CSV with a column student, and any of id, name, email, section, extension (in days)"
-    option("--roster", type=Path, metavar="CSV", help=known)
+    roster = "a CSV with a column student, and any of id, name, email, section, extension (in days)"
+    option("--roster", type=Path, metavar="CSV", help=roster)
     option("--deadline", help="such as 2026-12-01T23:59")
     option("--late", type=float, default=0.0, metavar="PERCENT", help="of all points, for each day")
     option(
@@ -141,15 +141,14 @@ def do_check(options: Namespace) -> int:
 
     if options.lang:
         os.environ[LANGUAGE] = options.lang  # the process that judges follows it too
-    given = {"tasks": options.tasks, "confirmed": bool(options.gradescope)}
-    marked = mark(options.notebook, **given)
+    marked = mark(options.notebook, tasks=options.tasks, confirmed=bool(options.gradescope))
     if options.gradescope:
         write_output(options.gradescope, gradescope(marked))
     if options.tasks:
-        marked.marks = [found for found in marked.marks if found.task in options.tasks]
+        marked.marks = [result for result in marked.marks if result.task in options.tasks]
     print(shown(marked), flush=True)  # first: points need no file
     keep(marked)
-    return 0 if all(found.full for found in marked.marks) else 1
+    return 0 if all(result.full for result in marked.marks) else 1
 
 
 def do_hint(options: Namespace) -> None:
@@ -160,12 +159,12 @@ def do_hint(options: Namespace) -> None:
 
     hint(options.task, options.number, options.folder)
     if place_of(options.task, options.folder) is None:
-        print(
-            speaks(language_here(options.task[:2], options.folder))(
-                "(Not counted: there is no homework here or in the folder homework; name its "
-                "folder with --folder.)"
-            )
+        say = speaks(language_here(options.task[:2], options.folder))
+        notice = (
+            "(Not counted: there is no homework here or in the folder homework; name its "
+            "folder with --folder.)"
         )
+        print(say(notice))
 
 
 def do_status(options: Namespace) -> None:
@@ -189,9 +188,9 @@ def do_examine(options: Namespace) -> int:
     from nmtcourse.homework.chinese import language_of
     from nmtcourse.homework.examining import POINTS, examine
 
-    found = examine(options.file)
-    print(found.told(language_of()))
-    return 0 if found.points == sum(POINTS.values()) else 1
+    examination = examine(options.file)
+    print(examination.as_text(language_of()))
+    return 0 if examination.points == sum(POINTS.values()) else 1
 
 
 def do_capstone(options: Namespace) -> None:
@@ -230,10 +229,10 @@ def do_grade(options: Namespace) -> None:
         jobs=options.jobs,
         keep=lambda graded: reports.write_table(graded, options.csv),
     )
-    written = reports.write_reports(graded, options.csv)
+    paths = reports.write_reports(graded, options.csv)
     for count, task, cause in reports.misconceptions(graded)[:5]:
         print(f"{count:>3} x {task}: {cause}")
-    print("written: " + ", ".join(map(str, written)))
+    print("written: " + ", ".join(map(str, paths)))
 
 
 def do_export(options: Namespace) -> None:
@@ -242,21 +241,23 @@ def do_export(options: Namespace) -> None:
 
     if options.canvas and options.canvas == options.moodle:
         raise ValueError(f"--canvas and --moodle both name {options.canvas}; choose another file")
-    given = tables.terms(deadline=options.deadline, late=options.late, bonus=options.bonus)
-    table = tables.read_points(options.points, given.bonus)
+    terms = tables.terms(deadline=options.deadline, late=options.late, bonus=options.bonus)
+    table = tables.read_points(options.points, terms.bonus)
     roster = tables.read_roster(options.roster)
-    found = gradebook.totals(table, roster, given)
+    totals = gradebook.totals(table, roster, terms)
     if options.feedback:
-        names = gradebook.page_names(gradebook.by_student(found))
-        for student, each in gradebook.by_student(found).items():
+        by_student = gradebook.by_student(totals)
+        names = gradebook.page_names(by_student)
+        for student, by_assignment in by_student.items():
             page = options.feedback / names[student]
-            write_output(page, stamp(gradebook.feedback([*each.values()])))
+            write_output(page, stamp(gradebook.feedback([*by_assignment.values()])))
     for kind in gradebook.SHEETS:
-        if place := getattr(options, kind):
-            write_output(place, gradebook.sheet(kind, found, roster))
-    strangers = {row.student for row in table} - roster.keys() if roster else set()
-    for student in sorted(strangers):
-        print(f"{student} is not in {options.roster}")
+        place = getattr(options, kind)  # --canvas or --moodle
+        if place:
+            write_output(place, gradebook.sheet(kind, totals, roster))
+    if roster:
+        for student in sorted({row.student for row in table} - roster.keys()):
+            print(f"{student} is not in {options.roster}")
 
 
 ACTIONS: dict[str, Callable[[Namespace], int | None]] = {

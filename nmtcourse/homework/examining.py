@@ -35,13 +35,16 @@ class Examination:
     lines: tuple[str, ...]
 
     def __str__(self) -> str:
-        return self.told("en")
+        return self.as_text("en")
 
-    def told(self, language: str) -> str:
+    def as_text(self, language: str) -> str:
         """The result in words."""
-        say, colon = speaks(language), "：" if language == "zh" else ": "
-        parts = (line.partition(": ") for line in self.lines)
-        lines = [f"{say(name)}{colon}{say(why)}" for name, _, why in parts]
+        say = speaks(language)
+        colon = "：" if language == "zh" else ": "
+        lines = []
+        for line in self.lines:
+            name, _, why = line.partition(": ")
+            lines.append(f"{say(name)}{colon}{say(why)}")
         total = f"total: {self.points:g} of {sum(POINTS.values()):g}"
         return "\n".join([say(f"the patient of {self.student}"), *lines, say(total)])
 
@@ -77,8 +80,9 @@ def examine(path: Path) -> Examination:
 
 def _diagnosed(case: Patient, diagnosis: list[str]) -> str:
     right = {bug.key for bug in case.bugs}
-    if len(found := right & set(diagnosis)) < len(right) or len(diagnosis) != len(right):
-        return f"{len(found)} of {len(right)} bugs are named, with {len(diagnosis)} names given"
+    hits = right & set(diagnosis)
+    if len(hits) < len(right) or len(diagnosis) != len(right):
+        return f"{len(hits)} of {len(right)} bugs are named, with {len(diagnosis)} names given"
     return ""
 
 
@@ -86,13 +90,18 @@ def _borrowed(case: Patient, text: str) -> str:
     """What the file imports from nmtlib that the patient does not, such as a healthy model."""
 
     def imported(source: str) -> set[str]:
-        nodes = [*ast.walk(ast.parse(source))]
-        plain = {n.name for node in nodes if isinstance(node, ast.Import) for n in node.names}
-        parts = {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)}
-        return {name for name in plain | parts if name.partition(".")[0].startswith("nmt")}
+        modules = set()
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.Import):
+                modules |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                modules.add(node.module or "")
+        return {name for name in modules if name.partition(".")[0].startswith("nmt")}
 
-    odd = sorted(imported(text) - imported(case.source()))
-    return f"the file imports {', '.join(odd)}: write the model in the file itself" if odd else ""
+    added = sorted(imported(text) - imported(case.source()))
+    if not added:
+        return ""
+    return f"the file imports {', '.join(added)}: write the model in the file itself"
 
 
 class Observed(BaseModel):
@@ -107,14 +116,15 @@ class Observed(BaseModel):
 
 def examined(text: str) -> dict[str, Any]:
     """What `Observed` holds, as data; in the process that was asked."""
-    seen: dict[str, Any] = {}
+    observed: dict[str, Any] = {}
     with Child(partial(run_patient, text)) as child, contextlib.suppress(Ended):
         for message in child.messages(limit=4 * SECONDS):
-            seen |= message
-    if not seen:
+            observed |= message
+    if not observed:
         return {"error": "cannot be run: its process has ended"}
-    stopped = {} if "error" in seen else {"repair": "the process ended or was stopped"}
-    return stopped | seen
+    if "error" not in observed:
+        observed.setdefault("repair", "the process ended or was stopped")
+    return observed
 
 
 def run_patient(text: str, _: None = None) -> Iterator[dict[str, Any]]:
@@ -157,14 +167,16 @@ def _repaired(case: Patient, model: Any) -> str:
 
 def _changed_elsewhere(case: Patient, text: str) -> str:
     """Which statements were changed outside the functions with bugs, or ''."""
-    ill = {edit.where.partition(":")[2] for bug in case.bugs for edit in bug.edits}
+    buggy = {edit.where.partition(":")[2] for bug in case.bugs for edit in bug.edits}
     before, after = statements(case.source()), statements(text)
-    odd = sorted(
+    changed = sorted(
         name
         for name in before.keys() | after.keys()
-        if name not in ill and before.get(name) != after.get(name)
+        if name not in buggy and before.get(name) != after.get(name)
     )
-    return f"also changed: {', '.join(odd[:5])}" if odd else ""
+    if not changed:
+        return ""
+    return f"also changed: {', '.join(changed[:5])}"
 
 
 def statements(text: str) -> dict[str, list[str]]:
@@ -172,7 +184,7 @@ def statements(text: str) -> dict[str, list[str]]:
 
     A place is the dotted name of a function or method, or the first line of any other statement.
     """
-    found: dict[str, list[str]] = {}
+    code: dict[str, list[str]] = {}
 
     def visit(body: list[ast.stmt], prefix: str) -> None:
         for node in body:
@@ -184,7 +196,7 @@ def statements(text: str) -> dict[str, list[str]]:
                 visit(node.body, f"{name}.")
                 node.body = []
             if not name.startswith("DIAGNOSIS ="):
-                found.setdefault(name, []).append(ast.dump(node))
+                code.setdefault(name, []).append(ast.dump(node))
 
     visit(ast.parse(text).body, "")
-    return found
+    return code

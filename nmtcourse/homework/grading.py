@@ -49,34 +49,37 @@ class Verdict:
         return self.finding is None or self.finding.measured != UNWRITTEN
 
     def __str__(self) -> str:
-        return self.told("en")
+        return self.as_text("en")
 
-    def told(self, language: str) -> str:
+    def as_text(self, language: str) -> str:
         """The verdict in words."""
-        say, task, found = speaks(language), self.task, self.finding
-        colon, stop = ("：", "。") if language == "zh" else (": ", ". ")
+        say = speaks(language)
+        task, finding = self.task, self.finding
+        colon, stop = ": ", ". "
+        if language == "zh":
+            colon, stop = "：", "。"
         points = say(f"{self.points:g} of {task.points:g} points")
         title = f"{task.id} {say(task.title)}{colon}{points}"
-        if found is None:
+        if finding is None:
             return f"{title}{stop}{say('All properties hold.')}"
         if not self.begun and not self.points:
             return f"{title}{colon}{say(f'{UNWRITTEN}, or a part is still a stub.')}"
-        lines = {
+        rows = {
             "property": self.statement,
-            "measured": found.measured,
-            "expected": found.expected,
-            "likely": found.cause,
-            "try": "" if found.cause else self.advice,
+            "measured": finding.measured,
+            "expected": finding.expected,
+            "likely": finding.cause,
+            "try": "" if finding.cause else self.advice,
             "read": task.read,
         }
-        told = [title]
-        for name, text in lines.items():
+        lines = [title]
+        for name, text in rows.items():
             if text and language == "zh":  # nothing else wraps lines without spaces
-                told.append(f"  {say(name)}{colon}{say(text)}")
+                lines.append(f"  {say(name)}{colon}{say(text)}")
             elif text:
                 start = f"  {name:<9} "
-                told += textwrap.wrap(text, 96, initial_indent=start, subsequent_indent=" " * 12)
-        return "\n".join(told)
+                lines += textwrap.wrap(text, 96, initial_indent=start, subsequent_indent=" " * 12)
+        return "\n".join(lines)
 
 
 @cache
@@ -85,18 +88,18 @@ def assignments() -> dict[str, Assignment]:
     names = sorted(module.name for module in pkgutil.iter_modules(masters.__path__))
     if not names:
         raise ValueError(WITHOUT)
-    found = (importlib.import_module(f"{masters.__name__}.{name}").homework for name in names)
-    return {assignment.number: assignment for assignment in found}
+    modules = [importlib.import_module(f"{masters.__name__}.{name}") for name in names]
+    return {module.homework.number: module.homework for module in modules}
 
 
 def find_task(id: str) -> Task:
     """The task with that id, such as "04.2". Raises ValueError if there is none."""
     assignment = assignments().get(id.partition(".")[0])
     if assignment is None or id not in assignment.tasks:
-        known = [task for each in assignments().values() for task in each.tasks]
         if assignment is not None:
             raise ValueError(f"there is no task {id!r}; name one of {', '.join(assignment.tasks)}")
-        raise ValueError(f"there is no task {id!r}{did_you_mean(id, known)}; write it as '04.2'")
+        ids = [task_id for assignment in assignments().values() for task_id in assignment.tasks]
+        raise ValueError(f"there is no task {id!r}{did_you_mean(id, ids)}; write it as '04.2'")
     return assignment.tasks[id]
 
 
@@ -111,7 +114,7 @@ def grade(id: str, answer: Any, *others: Any) -> float:
     if task.uses and verdict.begun:
         with contextlib.suppress(OSError, ValueError):  # a verdict needs no file
             progress.count("choices", id, str(answer).strip().upper()[:1])
-    print(verdict.told(language_here(id[:2])))
+    print(verdict.as_text(language_here(id[:2])))
     return verdict.points
 
 
@@ -123,9 +126,14 @@ def hint(id: str, number: int = 1, folder: Path | None = None) -> None:
     task = find_task(id)
     if number not in (1, 2):
         raise ValueError(f"there are hints 1 and 2, not {number!r}")
-    language, text = language_here(id[:2], folder or progress.place_of(id)), task.hints[number - 1]
-    more = f'\n(More: hint("{id}", 2))' if number == 1 else ""
-    print(textwrap.fill(text, 96) + more if language == "en" else chinese(text) + chinese(more))
+    text = task.hints[number - 1]
+    more = ""
+    if number == 1:
+        more = f'\n(More: hint("{id}", 2))'
+    if language_here(id[:2], folder or progress.place_of(id)) == "en":
+        print(textwrap.fill(text, 96) + more)
+    else:
+        print(chinese(text) + chinese(more))
     progress.count("hints", id, number, folder)  # last: a hint needs no file
 
 
@@ -138,59 +146,67 @@ def judge(
     the earlier ones remain. A result of the wrong type with the right numbers costs a third.
     `known` are the points of other tasks that were judged before.
     """
-    if task.uses and (missing := unsupported(task, answer, others, known or {})):
-        return Verdict(task, 0.0, task.properties[0].statement, missing)
-    given = (answer, *others) if task.uses else answer
-    found: list[Outcome] = []
+    if task.uses:
+        lack = find_lack(task, answer, others, known or {})
+        if lack is not None:
+            return Verdict(task, 0.0, task.properties[0].statement, lack)
+    subject = (answer, *others) if task.uses else answer
+    outcomes: list[Outcome] = []  # of the properties that were tried, in their order
 
-    def finding_of(prop: Property) -> Finding | None:
-        found.append(outcome(task, prop, given))
-        return found[-1].finding
+    def find_fault(prop: Property) -> Finding | None:
+        outcomes.append(outcome(task, prop, subject))
+        return outcomes[-1].finding
 
     with undisturbed():
-        points, finding = points_of(task, finding_of)
+        points, finding = points_of(task, find_fault)
         if finding is None:
             return Verdict(task, task.points)
-        hangs = any(each.hangs for each in found)  # then nothing runs it again
+        hangs = any(result.hangs for result in outcomes)  # then nothing runs it again
         if not (finding.minor or finding.cause or hangs):
+            last = task.properties[len(outcomes) - 1]
             try:
-                finding.cause = diagnose(task, task.properties[len(found) - 1], given, found)
+                finding.cause = diagnose(task, last, subject, outcomes)
             except Stopped:
                 hangs = True
-    prop = next(
-        p for p, each in zip(task.properties, found, strict=False) if each.finding is finding
-    )
-    advice, odd = finding.usual or prop.advice, ""
+    pairs = zip(task.properties, outcomes, strict=False)
+    prop = next(prop for prop, result in pairs if result.finding is finding)
+    advice = finding.usual or prop.advice
+    digest = ""
     nameless = not (finding.cause or finding.minor or finding.measured == UNWRITTEN)
     if nameless and not (hangs or task.uses):
         with undisturbed():
-            odd = behaviour(task, given)
-    return Verdict(task, points, prop.statement, finding, advice, odd)
+            digest = behaviour(task, subject)
+    return Verdict(task, points, prop.statement, finding, advice, digest)
 
 
+# Of three properties worth 2, 1 and 1 in a task of 8 points, the second has a minor finding and the
+# third holds: (2 + 2/3 + 1) of 4 give 7.3 points. Were the third wrong: (2 + 2/3) of 4 give 5.3.
 def points_of(
-    task: Task, finding_of: Callable[[Property], Finding | None]
+    task: Task, find_fault: Callable[[Property], Finding | None]
 ) -> tuple[float, Finding | None]:
     """The points of an answer by what is found wrong with its properties, and the first that is.
 
     One that is not minor ends the search; a minor one costs a third of its property.
     """
-    total, earned = sum(prop.worth for prop in task.properties), 0.0
-    first: Finding | None = None
+    total = sum(prop.worth for prop in task.properties)
+    earned = 0.0
+    reported: Finding | None = None
     for prop in task.properties:
-        finding = finding_of(prop)
+        finding = find_fault(prop)
         if finding is None:
             earned += prop.worth
-            continue
-        first = finding if first is None or not finding.minor else first
-        if not finding.minor:
+        elif finding.minor:
+            earned += prop.worth * 2 / 3
+            reported = reported or finding
+        else:
+            reported = finding
             break
-        earned += prop.worth * 2 / 3
-    points = task.points if first is None else round(task.points * earned / total, 1)
-    return points, first
+    if reported is None:
+        return task.points, None
+    return round(task.points * earned / total, 1), reported
 
 
-def unsupported(
+def find_lack(
     task: Task, choice: Any, others: tuple, known: Mapping[str, float | None]
 ) -> Finding | None:
     """What a choice lacks: it is not made yet, or an answer that it is compared with has no points.
@@ -199,10 +215,13 @@ def unsupported(
     """
     if isinstance(choice, str) and choice.strip() == BLANK:
         return Finding(UNWRITTEN, "a letter", "")
-    tasks = {each.name: each for each in assignments()[task.id[:2]].tasks.values()}
-    for name, other in zip(task.uses, others, strict=False):
-        points = known.get(tasks[name].id)
-        if not (judge(tasks[name], other).points if points is None else points):
-            lacking, advice = f"your {name} has no points yet", f"Repair {tasks[name].id} first."
+    tasks = {other.name: other for other in assignments()[task.id[:2]].tasks.values()}
+    for name, answer in zip(task.uses, others, strict=False):
+        used = tasks[name]
+        points = known.get(used.id)
+        if points is None:
+            points = judge(used, answer).points
+        if not points:
+            lacking, advice = f"your {name} has no points yet", f"Repair {used.id} first."
             return Finding(lacking, "one to compare your choice with", advice)
     return None

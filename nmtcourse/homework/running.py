@@ -53,32 +53,40 @@ class Plan:
         sys.stdout = sys.stderr = Nowhere()
         try:
             with within(self.cell_seconds):
-                done = self.shell.run_cell(source, store_history=False)
-            error = done.error_before_exec or done.error_in_exec
+                result = self.shell.run_cell(source, store_history=False)
+            error = result.error_before_exec or result.error_in_exec
         except BaseException as raised:  # whatever a cell has done to the shell
             error = raised
         if error is None:
             return
-        why = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0][:300]}"
+        message = (str(error).splitlines() or [""])[0][:300]
+        why = f"{type(error).__name__}: {message}"
         if isinstance(error, Stopped | KeyboardInterrupt):
             why = f"stopped after {self.cell_seconds:g} s"
         yield encodable({"notice": f"{why}: the cell {beginning(source)}"})
 
     def is_open(self, task: Task, number: int) -> bool:
         """Whether a task may still gain points: by its first check, or by what came after it."""
-        known, source = self.marks.get(task.id), self.steps[number][0]
-        if known is None or known.full or source:
-            return known is None or not known.full
-        names = {each.name for each in self.tasks.values()} - {task.name}
+        mark, source = self.marks.get(task.id), self.steps[number][0]
+        if mark is None:
+            return True
+        if mark.full:
+            return False
+        if source:  # a check of the page, not the last chance
+            return True
+        # Once more at the end, if a cell since then defines something that the answer may use: more
+        # than the answers to other tasks.
+        others = {other.name for other in self.tasks.values()} - {task.name}
         before = self.steps[:number]
-        last = max(n for n, (_, id) in enumerate(before) if id == task.id)
+        last = max(step for step, (_, id) in enumerate(before) if id == task.id)
         later = [source for source, id in before[last:] if not id]
-        return any(definitions(source).keys() - names for source in later)
+        return any(definitions(source).keys() - others for source in later)
 
     def judge_task(self, task: Task) -> Messages:
         """Judge the answer to a task; gives the mark if it is better than the one before."""
         names = [task.name, *task.uses]
-        if missing := [name for name in names if name not in self.shell.user_ns]:
+        missing = [name for name in names if name not in self.shell.user_ns]
+        if missing:
             finding = Finding(
                 f"{missing[0]} is not defined",
                 "a cell that defines it",
@@ -90,8 +98,9 @@ class Plan:
             if task.uses and isinstance(answers[0], str):
                 yield encodable({"letter": [task.id, answers[0].strip().upper()[:1]]})
             verdict = verdict_on(task, answers, self.marks)
-        mark, known = mark_of(verdict, self.language), self.marks.get(task.id)
-        if known is None or (mark.points or 0) > (known.points or 0) or not known.begun:
+        mark = mark_of(verdict, self.language)
+        before = self.marks.get(task.id)
+        if before is None or (mark.points or 0) > (before.points or 0) or not before.begun:
             self.marks[task.id] = mark
             yield encodable({"mark": vars(mark)})
 
@@ -102,19 +111,22 @@ def verdict_on(task: Task, answers: list[Any], marks: dict[str, Mark]) -> Verdic
     The solution takes the place of one that had full points before: a later cell may have redefined
     what it uses. What was judged before is not judged again.
     """
-    tasks = {each.name: each for each in assignments()[task.id[:2]].tasks.values()}
+    tasks = {other.name: other for other in assignments()[task.id[:2]].tasks.values()}
     others = []
     for name, answer in zip(task.uses, answers[1:], strict=True):
         before = marks.get(tasks[name].id)
         full = before is not None and before.full
         others.append(tasks[name].solution if full else answer)
-    return judge(task, answers[0], *others, known={id: mark.points for id, mark in marks.items()})
+    points = {id: mark.points for id, mark in marks.items()}
+    return judge(task, answers[0], *others, known=points)
 
 
 def mark_of(verdict: Verdict, language: str) -> Mark:
     """The mark of a verdict, whose text has the language of the page."""
     task, finding = verdict.task, verdict.finding
-    measured, cause = (finding.measured, finding.cause) if finding else ("", "")
+    measured = cause = ""
+    if finding:
+        measured, cause = finding.measured, finding.cause
     return Mark(
         task.id,
         task.title,
@@ -122,7 +134,7 @@ def mark_of(verdict: Verdict, language: str) -> Mark:
         task.points,
         measured,
         cause,
-        text=verdict.told(language),
+        text=verdict.as_text(language),
         begun=verdict.begun,
         behaviour=verdict.behaviour,
     )

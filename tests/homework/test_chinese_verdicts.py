@@ -100,7 +100,7 @@ def test_every_message_has_a_translation(path):
 
 
 def test_every_message_with_parts_is_found_when_they_are_filled():
-    for english, translated in chinese.known()[0].items():
+    for english, translated in chinese.read_translations()[0].items():
         filled, expected = (re.sub(r"{(\w+)}", r"x_\1", text) for text in (english, translated))
         assert "".join(chinese.chinese(filled).split()) == "".join(expected.split()), english
 
@@ -119,7 +119,7 @@ def test_a_verdict_is_chinese_but_for_names_and_numbers():
     task = find_task("04.2")
     cause = [*task.mistakes][2]
     finding = Finding("for q of shape (2, 3): your result at [0] is 1", "0.5", cause)
-    told = Verdict(task, 2.0, task.properties[0].statement, finding).told("zh")
+    told = Verdict(task, 2.0, task.properties[0].statement, finding).as_text("zh")
     assert told.splitlines() == [
         "04.2 带掩码的注意力：得 2 / 6 分",
         "  要求：没有掩码时，结果就是公式 1。",
