@@ -42,45 +42,62 @@ class Refused(ValueError):
     """An answer uses what it may not."""
 
 
+# For the answer `masked_attention` and the cells
+#
+#     import math                                      binds math
+#     def scale(x): return x / math.sqrt(4)            binds scale, uses math
+#     def masked_attention(x): return scale(x)         binds masked_attention, uses scale
+#     print(masked_attention(1))                       binds nothing
+#
+# the first round chooses the third statement, which needs `scale`; the second round the second,
+# which needs `math`; the third round the first. What binds nothing that is needed is left out.
 def definition(names: Iterable[str], sources: Iterable[str]) -> str:
     """The code that defines some names, in the order of the cells.
 
     Raises Refused for code that uses what an answer may not.
     """
-    body, needed = [node for source in sources for node in statements(source)], {*names}
-    about = [(bound(node), free(node)) for node in body]
-    chosen: set[int] = set()
-    while more := {n for n, (own, _) in enumerate(about) if own & needed} - chosen:
+    body = [node for source in sources for node in statements(source)]
+    bound = [bound_names(node) for node in body]
+    used = [used_names(node) for node in body]
+    needed = {*names}
+    chosen: set[int] = set()  # places in the body
+    while True:
+        more = {place for place in range(len(body)) if bound[place] & needed} - chosen
+        if not more:
+            break
         chosen |= more
-        needed |= {name for n in more for name in about[n][1]}
-    for n in chosen:
-        require_harmless(body[n])
-    return "\n".join(ast.unparse(body[n]) for n in sorted(chosen))
+        for place in more:
+            needed |= used[place]
+    for place in chosen:
+        require_harmless(body[place])
+    return "\n".join(ast.unparse(body[place]) for place in sorted(chosen))
 
 
-def bound(node: ast.stmt) -> set[str]:
+def bound_names(statement: ast.stmt) -> set[str]:
     """The names that a statement binds at the level of a module, or whose values it changes."""
-    if isinstance(node, ast.FunctionDef | ast.ClassDef):
-        return {node.name}
-    found = set()
-    for each in ast.walk(node):
-        if isinstance(each, ast.FunctionDef | ast.ClassDef):
-            found.add(each.name)
-        elif isinstance(each, ast.alias):
-            found.add((each.asname or each.name).partition(".")[0])
-        elif isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store):
-            found.add(each.id)
-        elif isinstance(each, ast.Subscript) and isinstance(each.ctx, ast.Store):
-            found |= {n.id for n in ast.walk(each.value) if isinstance(n, ast.Name)}
-    return found
+    if isinstance(statement, ast.FunctionDef | ast.ClassDef):
+        return {statement.name}
+    names = set()
+    for node in ast.walk(statement):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            names.add(node.name)
+        elif isinstance(node, ast.alias):
+            names.add((node.asname or node.name).partition(".")[0])
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.add(node.id)
+        elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+            names |= {part.id for part in ast.walk(node.value) if isinstance(part, ast.Name)}
+    return names
 
 
-def free(node: ast.stmt) -> set[str]:
+def used_names(node: ast.stmt) -> set[str]:
     """The names of its module that a statement uses."""
 
     def names(table: symtable.SymbolTable) -> Iterator[str]:
-        top = table.get_type() == "module"
-        yield from (s.get_name() for s in table.get_symbols() if top or s.is_global())
+        is_module = table.get_type() == "module"
+        for symbol in table.get_symbols():
+            if is_module or symbol.is_global():
+                yield symbol.get_name()
         for inner in table.get_children():
             yield from names(inner)
 
@@ -93,41 +110,59 @@ def free(node: ast.stmt) -> set[str]:
 def require_harmless(tree: ast.AST) -> None:
     """Raise Refused if code uses what an answer may not."""
     for node in ast.walk(tree):
-        for name in [*modules(node), *closed(node)]:
+        for name in [*forbidden_imports(node), *forbidden_names(node)]:
             raise Refused(f"it uses {name}")
 
 
-def modules(node: ast.AST) -> list[str]:
+def forbidden_imports(node: ast.AST) -> list[str]:
     """The modules, or parts of them, that an import takes and may not."""
     if isinstance(node, ast.Import):
-        taken = [alias.name for alias in node.names]
+        imports = [alias.name for alias in node.names]
     elif isinstance(node, ast.ImportFrom):
-        allowed = OF_SYSTEM.get(node.module or "", {alias.name for alias in node.names})
-        taken = [node.module or "."]
-        taken += [f"{node.module}: {a.name}" for a in node.names if a.name not in allowed]
+        imports = [node.module or "."]
+        if node.module in OF_SYSTEM:
+            allowed = OF_SYSTEM[node.module]
+            parts = [alias.name for alias in node.names if alias.name not in allowed]
+            imports += [f"{node.module}: {part}" for part in parts]
     else:
         return []
     return [
         name
-        for name in taken
+        for name in imports
         if name.partition(".")[0] not in LIBRARIES or name.startswith("nmtlib.homework")
     ]
 
 
-def closed(node: ast.AST) -> Sequence[str]:
+def forbidden_names(node: ast.AST) -> Sequence[str]:
     """The names in a node of a syntax tree that lead out of an answer."""
-    if isinstance(node, ast.Name):
-        return [node.id] * (node.id in CLOSED)
-    if isinstance(node, ast.Constant) and isinstance(node.value, str):
-        odd = DUNDER.fullmatch(node.value) and node.value not in USUAL
-        return [node.value] * bool(odd)
-    if not isinstance(node, ast.Attribute):
-        return []
-    name, of = node.attr, node.value.id if isinstance(node.value, ast.Name) else ""
+    name = ""
+    if isinstance(node, ast.Name) and node.id in CLOSED:
+        name = node.id
+    elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+        if is_odd_dunder(node.value):  # for `getattr`
+            name = node.value
+    elif isinstance(node, ast.Attribute):
+        name = forbidden_attribute(node)
+    return [name] if name else []
+
+
+def forbidden_attribute(node: ast.Attribute) -> str:
+    """An attribute that leads out of an answer, such as "os.system"; '' for any other."""
+    name = node.attr
+    of = ""
+    if isinstance(node.value, ast.Name):
+        of = node.value.id
     if of in OF_SYSTEM:
-        return [f"{of}.{name}"] * (name not in OF_SYSTEM[of])
-    library = of in LIBRARIES | {"np", "F", "nn"}
-    hidden = DUNDER.fullmatch(name) and name not in USUAL or library and name.startswith("_")
-    changed = library and isinstance(node.ctx, ast.Store)
-    wrong = hidden or changed or FRAMES.fullmatch(name) or library and name in SYSTEM
-    return [f"{of}.{name}".strip(".")] * bool(wrong)
+        return "" if name in OF_SYSTEM[of] else f"{of}.{name}"
+    is_forbidden = is_odd_dunder(name) or FRAMES.fullmatch(name) is not None
+    if of in LIBRARIES | {"np", "F", "nn"}:
+        is_hidden = name.startswith("_") or name in SYSTEM
+        # An answer that sets torch.Tensor.add would change the judge.
+        is_changed = isinstance(node.ctx, ast.Store)
+        is_forbidden = is_forbidden or is_hidden or is_changed
+    return f"{of}.{name}".strip(".") if is_forbidden else ""
+
+
+def is_odd_dunder(name: str) -> bool:
+    """Whether a name is of Python's inner works, and none that a class usually defines."""
+    return DUNDER.fullmatch(name) is not None and name not in USUAL
