@@ -17,27 +17,30 @@ def written_answers(sources: Iterable[str], assignment: Assignment) -> dict[str,
 
     Unchanged stubs and choices are left out.
     """
-    found: dict[str, str] = {}
+    defined: dict[str, str] = {}
     for source in sources:
-        found |= definitions(source)
-    tasks = {task.name: task for task in assignment.tasks.values()}
-    written = {
-        task.id: found[name]
-        for name, task in tasks.items()
-        if name in found and found[name] != definitions(task.student_source).get(name)
-    }
-    return written if any(not assignment.tasks[id].uses for id in written) else {}
+        defined |= definitions(source)
+    answers = {}
+    begun = False
+    for task in assignment.tasks.values():
+        stub = definitions(task.student_source).get(task.name)
+        if task.name in defined and defined[task.name] != stub:
+            answers[task.id] = defined[task.name]
+            begun = begun or not task.uses
+    return answers if begun else {}  # choices alone are no answers
 
 
 def definitions(source: str) -> dict[str, str]:
     """The syntax trees of the functions, classes and values that code defines, by name."""
-    found: dict[str, str] = {}
+    trees: dict[str, str] = {}
     for node in statements(source):
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
-            found[node.name] = dumped(node)
+            trees[node.name] = dump_tree(node)
         elif isinstance(node, ast.Assign):
-            found |= {t.id: dumped(node.value) for t in node.targets if isinstance(t, ast.Name)}
-    return found
+            for target in node.targets:
+                if isinstance(target, ast.Name):
+                    trees[target.id] = dump_tree(node.value)
+    return trees
 
 
 def statements(source: str) -> list[ast.stmt]:
@@ -48,8 +51,11 @@ def statements(source: str) -> list[ast.stmt]:
         return []
 
 
-class Renamed(ast.NodeTransformer):
-    """Names and arguments by the order in which they come, and no docstrings."""
+class NumberNames(ast.NodeTransformer):
+    """Names and arguments by the order in which they come, and no docstrings.
+
+    `lambda x: x + y` and `lambda a: a + b` both become `lambda v0: v0 + v1`.
+    """
 
     def __init__(self) -> None:
         self.names: dict[str, str] = {}
@@ -66,26 +72,24 @@ class Renamed(ast.NodeTransformer):
         return self.generic_visit(node)
 
 
-def dumped(node: ast.AST) -> str:
+def dump_tree(node: ast.AST) -> str:
     """A syntax tree as text, whatever its names are; '' for one that is nested too deeply."""
     try:
-        return ast.dump(Renamed().visit(node))
+        return ast.dump(NumberNames().visit(node))
     except RecursionError:
         return ""
 
 
 def reaches_for(source: str) -> list[str]:
     """What code imports or names of the homework's own modules and solutions."""
-    found = [
-        word
-        for word in ("homework.masters", "homework.grading", "solutions-spoilers", "find_task")
-        if word in source
-    ]
-    for node in (node for each in statements(source) for node in ast.walk(each)):
-        if isinstance(node, ast.Import):
-            found += [alias.name for alias in node.names if alias.name.startswith(HOMEWORK)]
-        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith(HOMEWORK):
-            names = {alias.name for alias in node.names}
-            if node.module not in HOMEWORK or names - HANDED_OUT:
-                found.append(f"{', '.join(sorted(names))} of {node.module}")
-    return [*dict.fromkeys(found)]
+    words = ("homework.masters", "homework.grading", "solutions-spoilers", "find_task")
+    reached = [word for word in words if word in source]
+    for statement in statements(source):
+        for node in ast.walk(statement):
+            if isinstance(node, ast.Import):
+                reached += [alias.name for alias in node.names if alias.name.startswith(HOMEWORK)]
+            elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith(HOMEWORK):
+                names = {alias.name for alias in node.names}
+                if node.module not in HOMEWORK or names - HANDED_OUT:
+                    reached.append(f"{', '.join(sorted(names))} of {node.module}")
+    return [*dict.fromkeys(reached)]

@@ -27,25 +27,33 @@ class Operations(TorchDispatchMode):
         super().__init__()
         self.seen: list[str] = []
         self.touched: list[str] = []
-        self.made = [] if of is None else [of]  # kept, so that no storage is used again
+        # Tensors, not addresses: as long as they live, no other tensor gets their storage.
+        self.derived: list[torch.Tensor] = []
+        if of is not None:
+            self.derived.append(of)
 
     def __torch_dispatch__(
         self, called: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
         name = called.overloadpacket.__name__
         self.seen.append(name)
-        found = called(*args, **(kwargs or {}))
-        places = {each.untyped_storage().data_ptr() for each in self.made}
-        given = (x for x in tree_leaves((args, kwargs)) if isinstance(x, torch.Tensor))
-        if any(each.untyped_storage().data_ptr() in places for each in given):
+        result = called(*args, **(kwargs or {}))
+        storages = {tensor.untyped_storage().data_ptr() for tensor in self.derived}
+        arguments = tensors_in((args, kwargs))
+        if any(tensor.untyped_storage().data_ptr() in storages for tensor in arguments):
             self.touched.append(name)
             if name not in PRODUCTS and not name.startswith("new_") and not name.endswith("_like"):
-                self.made += [x for x in tree_leaves(found) if isinstance(x, torch.Tensor)]
-        return found
+                self.derived += tensors_in(result)
+        return result
 
     def products(self) -> int:
         """How many of the operations are matrix products."""
         return sum(name in PRODUCTS for name in self.seen)
+
+
+def tensors_in(value: Any) -> list[torch.Tensor]:
+    """The tensors in a container of any depth."""
+    return [leaf for leaf in tree_leaves(value) if isinstance(leaf, torch.Tensor)]
 
 
 class Without(TorchFunctionMode):
