@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from nmtcourse.homework.answers import definitions
 from nmtcourse.homework.apart import Host, require_processes, stop_all
@@ -67,7 +67,8 @@ def grade_all(
     result has no points and says why. `keep` gets the results so far. Raises ValueError on Windows.
     """
     require_processes()
-    students, entries = find_submissions(folder), list[Entry]()
+    students = find_submissions(folder)
+    entries = list[Entry]()
     if only:
         require(only in students, "--student", f"a folder in {folder}", only)
         students = {only: students[only]}
@@ -84,27 +85,28 @@ def grade_all(
     rows: dict[tuple[str, str], Marked] = {}
     numbers = sorted({number for _, number in [*failed, *(entry.key for entry in entries)]})
     for student in students:
-        for key in ((student, number) for number in numbers or [""]):
-            why = failed.get(key, "was not submitted")
-            if files := instead(folder / student):  # before anything is run
-                why += f"; instead there is {', '.join(files)}"
-            rows[key] = without_points(folder, *key, why)
+        for number in numbers or [""]:
+            why = failed.get((student, number), "was not submitted")
+            others = instead(folder / student)  # looked for before anything is run
+            if others:
+                why += f"; instead there is {', '.join(others)}"
+            rows[student, number] = without_points(folder, student, number, why)
     for entry in entries:
         rows[entry.key] = without_points(folder, *entry.key, WAITING)
-
-    def done(entry: Entry, found: Marked | str) -> None:
-        if isinstance(found, str):
-            fail(entry.student, entry.path, f"{UNGRADED}: {found}")
-            found = without_points(folder, *entry.key, failed[entry.key])
-        else:
-            report(f"{printable(entry.student)}: {printable(entry.path.name)} {found.points:g}")
-        rows[entry.key] = found
-        keep(results())
 
     def results() -> Results:
         return [(student, marked) for (student, _), marked in rows.items()]
 
-    judge_all(entries, jobs, done)
+    def take_result(entry: Entry, result: Marked | str) -> None:
+        if isinstance(result, str):
+            fail(entry.student, entry.path, f"{UNGRADED}: {result}")
+            result = without_points(folder, *entry.key, failed[entry.key])
+        else:
+            report(f"{printable(entry.student)}: {printable(entry.path.name)} {result.points:g}")
+        rows[entry.key] = result
+        keep(results())
+
+    judge_all(entries, jobs, take_result)
     return results()
 
 
@@ -131,42 +133,62 @@ def read_student(
     otherwise the one with the highest number in its name. `fail` receives every file that is not
     a notebook of an assignment, and those of which none is the last.
     """
-    found: dict[str, list[tuple[bool, Path, bytes]]] = defaultdict(list)
+    by_stem: dict[str, list[Candidate]] = defaultdict(list)
     for path in paths:
         try:
             raw = read_bytes(path)
             book, assignment = parsed(path, raw)
-            found[assignment.stem].append((is_worked_on(book, assignment), path, raw))
+            rank = rank_copy(path, assignment.stem, is_worked_on(book, assignment))
+            by_stem[assignment.stem].append(Candidate(path, raw, rank))
         except Exception as error:
             fail(path, reason(error))
-
-    def rank(stem: str, path: Path) -> tuple[bool, int]:
-        return path.stem == stem, 0 if path.stem == stem else version(path)
-
-    for stem, each in found.items():
-        each.sort(key=lambda one: (one[0], *rank(stem, one[1])), reverse=True)
-        (begun, path, raw), *others = each
-        names = [str(p.relative_to(place)) for _, p, _ in each]
-        if others and (begun, *rank(stem, path)) == (others[0][0], *rank(stem, others[0][1])):
-            fail(path, f"{UNGRADED}: there are {', '.join(names)}; keep one, named {stem}.ipynb")
+    for stem, candidates in by_stem.items():
+        candidates.sort(key=lambda candidate: candidate.rank, reverse=True)
+        best, *others = candidates
+        names = [str(candidate.path.relative_to(place)) for candidate in candidates]
+        if others and best.rank == others[0].rank:
+            why = f"{UNGRADED}: there are {', '.join(names)}; keep one, named {stem}.ipynb"
+            fail(best.path, why)
             continue
-        near, notices = files_near(path)
+        near, notices = files_near(best.path)
         if others:
             notices.append(f"{names[0]} was graded, and left out: {', '.join(names[1:])}")
-        changed = datetime.fromtimestamp(path.stat().st_mtime).astimezone()
-        yield Entry(place.name, path, raw, near, notices, changed.isoformat(timespec="seconds"))
+        changed = datetime.fromtimestamp(best.path.stat().st_mtime).astimezone()
+        submitted = changed.isoformat(timespec="seconds")
+        yield Entry(place.name, best.path, best.raw, near, notices, submitted)
+
+
+class Candidate(NamedTuple):
+    """A notebook of an assignment, one of perhaps several; the one of the highest rank counts."""
+
+    path: Path
+    raw: bytes
+    rank: tuple[bool, bool, int]
+
+
+def rank_copy(path: Path, stem: str, worked_on: bool) -> tuple[bool, bool, int]:
+    """What decides between copies: that it was worked on, has the right name, or a high number.
+
+    04_attention.ipynb        worked on     (True, True, 0)      is graded
+    04_attention (2).ipynb    worked on     (True, False, 2)
+    04_attention (1).ipynb    worked on     (True, False, 1)
+    04_attention (3).ipynb    untouched     (False, False, 3)
+    """
+    if path.stem == stem:
+        return worked_on, True, 0
+    return worked_on, False, version(path)
 
 
 def is_worked_on(book: Any, assignment: Assignment) -> bool:
     """Whether a notebook has an answer that is not as the page gives it."""
-    given: dict[str, str] = {}
+    stubs: dict[str, str] = {}
     for task in assignment.tasks.values():
-        given |= definitions(task.student_source)
-    written = dict(given)
+        stubs |= definitions(task.student_source)
+    answers = dict(stubs)
     for source, id in steps_of(book, assignment):
         if not id:
-            written |= definitions(source)
-    return any(written[name] != text for name, text in given.items())
+            answers |= definitions(source)
+    return any(answers[name] != stub for name, stub in stubs.items())
 
 
 def version(path: Path) -> int:
@@ -177,17 +199,21 @@ def version(path: Path) -> int:
 
 def files_near(path: Path) -> tuple[dict[str, bytes], list[str]]:
     """The other files in the folder of a notebook, which it may read, and notices."""
-    found: dict[str, bytes] = {}
-    left_out, size = [], 0
-    for other in sorted(files_of(path.parent)):
-        if other.is_file() and other.suffix != ".ipynb":
-            name = str(other.relative_to(path.parent))
-            size += other.stat().st_size
+    contents: dict[str, bytes] = {}
+    too_large = []
+    size = 0
+    for file in sorted(files_of(path.parent)):
+        if file.is_file() and file.suffix != ".ipynb":
+            name = str(file.relative_to(path.parent))
+            size += file.stat().st_size
             if size > NEAR:
-                left_out.append(name)
+                too_large.append(name)
             else:
-                found[name] = other.read_bytes()
-    return found, [f"too large to be copied: {', '.join(left_out[:5])}"] if left_out else []
+                contents[name] = file.read_bytes()
+    notices = []
+    if too_large:
+        notices.append(f"too large to be copied: {', '.join(too_large[:5])}")
+    return contents, notices
 
 
 @dataclass
@@ -208,20 +234,21 @@ class Entry:
 
 
 def judge_all(
-    entries: Sequence[Entry], jobs: int, done: Callable[[Entry, Marked | str], None]
+    entries: Sequence[Entry], jobs: int, take_result: Callable[[Entry, Marked | str], None]
 ) -> None:
-    """Mark each entry, and call `done` with it and with its result, or why it has none.
+    """Mark each entry, and call `take_result` with it and its result, or why it has none.
 
     If this is interrupted, all processes are ended.
     """
     with ThreadPoolExecutor(jobs or os.cpu_count() or 1) as pool:
-        left = {pool.submit(judge_entry, entry): entry for entry in entries}
+        running = {pool.submit(judge_entry, entry): entry for entry in entries}
         try:
-            while left:
-                for future in wait(left, timeout=1, return_when=FIRST_COMPLETED).done:
-                    done(left.pop(future), future.result())
+            while running:
+                # The timeout lets this thread see Ctrl-C.
+                for future in wait(running, timeout=1, return_when=FIRST_COMPLETED).done:
+                    take_result(running.pop(future), future.result())
         except BaseException:
-            for future in left:
+            for future in running:
                 future.cancel()
             stop_all()
             raise
@@ -247,4 +274,6 @@ def judge_entry(entry: Entry) -> Marked | str:
 def reason(error: BaseException) -> str:
     """Why a notebook could not be read or graded, in a line."""
     why = " ".join(str(error).split())[:300]
-    return why if isinstance(error, ValueError) else f"{type(error).__name__}: {why}"
+    if isinstance(error, ValueError):  # our own errors say it all
+        return why
+    return f"{type(error).__name__}: {why}"
