@@ -52,7 +52,7 @@ def days_late(submitted: datetime | None, deadline: datetime | None, extension: 
     return max(0, math.ceil(after / DAY - extension))
 
 
-def totals(table: list[Row], roster: dict[str, Known], given: Terms) -> list[Total]:
+def totals(table: list[Row], roster: dict[str, Known], terms: Terms) -> list[Total]:
     """The totals of all students of the table and of the roster, who have 0 where they have none.
 
     The possible points are those of the assignment, whatever rows there are.
@@ -63,31 +63,39 @@ def totals(table: list[Row], roster: dict[str, Known], given: Terms) -> list[Tot
     for student in roster:
         for assignment in {assignment for _, assignment in groups}:
             groups.setdefault((student, assignment), [])
-    found = []
+    results = []
     for (student, assignment), rows in sorted(groups.items()):
-        each = [row.points for row in rows]
-        earned = None if None in each else math.fsum(points or 0.0 for points in each)
-        extension = roster[student].extension if student in roster else None
-        late = days_late(rows[0].submitted if rows else None, given.deadline, extension or 0.0)
+        points = [row.points for row in rows]
+        earned = None  # as long as one of them is not known
+        if None not in points:
+            earned = math.fsum(number or 0.0 for number in points)
+        extension = 0.0
+        if student in roster:
+            extension = roster[student].extension or 0.0
+        submitted = rows[0].submitted if rows else None
+        late = days_late(submitted, terms.deadline, extension)
         possible = math.fsum(possible_of(assignment).values())
-        found.append(Total(student, assignment, earned, possible, late, given.late, rows))
-    return found
+        results.append(Total(student, assignment, earned, possible, late, terms.late, rows))
+    return results
 
 
 def feedback(results: list[Total]) -> str:
     """What one student reads: a page in Markdown."""
     lines = [f"# {inline(results[0].student)}"]
     for total in results:
-        whole = total.points
-        shown = "not graded yet" if whole is None else f"{whole:g} of {total.possible:g}"
-        lines += ["", f"## {total.assignment}: {shown}"]
+        score = "not graded yet"
+        if total.points is not None:
+            score = f"{total.points:g} of {total.possible:g}"
+        lines += ["", f"## {total.assignment}: {score}"]
         if total.late:
             lost = total.late * total.percent
             lines += ["", f"Late by {total.late} days: {lost:g} % of the points are taken away."]
         if not total.rows:
             lines += ["", "Not submitted."]
         for row in total.rows:
-            points = "no points yet" if row.points is None else f"{row.points:g}"
+            points = "no points yet"
+            if row.points is not None:
+                points = f"{row.points:g}"
             lines += ["", f"**{row.task}**: {points} of {row.possible:g}"]
             if row.verdict:
                 lines += ["", "```text", lines_of(row.verdict), "```"]
@@ -103,60 +111,69 @@ def lines_of(verdict: str) -> str:
 
 def by_student(results: list[Total]) -> dict[str, dict[str, Total]]:
     """Totals by student, then by assignment."""
-    found: dict[str, dict[str, Total]] = defaultdict(dict)
+    by_name: dict[str, dict[str, Total]] = defaultdict(dict)
     for total in results:
-        found[total.student][total.assignment] = total
-    return found
+        by_name[total.student][total.assignment] = total
+    return by_name
 
 
 def page_names(students: Iterable[str]) -> dict[str, str]:
     """The name of each student's page. Raises ValueError if two of them would share one."""
-    found: dict[str, str] = {}
-    taken: dict[str, str] = {}
+    pages: dict[str, str] = {}
+    owners: dict[str, str] = {}  # by the name of a page
     for student in students:
-        found[student] = f"{Path(student).name}.md"
-        same = found[student].casefold()  # one file on a Mac, and on Windows
-        if same in taken:
+        pages[student] = f"{Path(student).name}.md"
+        key = pages[student].casefold()  # one file on a Mac, and on Windows
+        if key in owners:
             raise ValueError(
-                f"--feedback: {taken[same]!r} and {student!r} would share the page "
-                f"{found[student]}; rename one of them in the table"
+                f"--feedback: {owners[key]!r} and {student!r} would share the page "
+                f"{pages[student]}; rename one of them in the table"
             )
-        taken[same] = student
-    return found
+        owners[key] = student
+    return pages
 
 
 def sheet(kind: str, results: list[Total], roster: dict[str, Known]) -> str:
     """The CSV that "canvas" or "moodle" imports: a column an assignment, and for Moodle a sum."""
-    head, names = SHEETS[kind], sorted({total.assignment for total in results})
-    rows = [[*head, *names, *["total"] * (kind == "moodle")]]
+    columns = SHEETS[kind]
+    names = sorted({total.assignment for total in results})
+    has_sum = kind == "moodle"
+    header = [*columns, *names]
+    if has_sum:
+        header.append("total")
+    rows = [header]
     if kind == "canvas":
         most = {total.assignment: f"{total.possible:g}" for total in results}
         rows.append(["    Points Possible", "", "", "", *(most[name] for name in names)])
-    for student, each in by_student(results).items():
-        known = (
-            {name: value for name, value in roster[student] if value} if student in roster else {}
-        )
-        about = [str(({"name": student} | known).get(name, "")) for name in head.values()]
-        points = [each[name].points if name in each else None for name in names]
-        whole = None if None in points else round(math.fsum(p or 0 for p in points), 1)
-        shown = [*points, *[whole] * (kind == "moodle")]
-        rows.append([*about, *("" if p is None else f"{p:g}" for p in shown)])
+    for student, totals_of in by_student(results).items():
+        # A student without a name in the roster has that of the folder.
+        about: dict[str, object] = {"name": student}
+        if student in roster:
+            about |= {name: value for name, value in roster[student] if value}
+        points = [totals_of[name].points if name in totals_of else None for name in names]
+        if has_sum and None in points:
+            points.append(None)
+        elif has_sum:
+            points.append(round(math.fsum(number or 0 for number in points), 1))
+        row = [str(about.get(name, "")) for name in columns.values()]
+        for number in points:
+            row.append("" if number is None else f"{number:g}")
+        rows.append(row)
     return as_csv(rows)
 
 
 def gradescope(marked: Marked) -> str:
     """The `results.json` of Gradescope's autograder for a notebook that was marked."""
-    tests = [
-        {
-            "name": f"{mark.task} {mark.title}",
-            **({} if mark.points is None else {"score": mark.points}),
-            "max_score": mark.possible,
-            "output": mark.text or mark.measured,
-        }
-        for mark in marked.marks
-    ]
-    found = {"score": marked.points, "output": "\n".join(marked.notices), "tests": tests}
-    return json.dumps(found, indent=1, ensure_ascii=False) + "\n"
+    tests = []
+    for mark in marked.marks:
+        test: dict[str, object] = {"name": f"{mark.task} {mark.title}"}
+        if mark.points is not None:
+            test["score"] = mark.points
+        test["max_score"] = mark.possible
+        test["output"] = mark.text or mark.measured
+        tests.append(test)
+    result = {"score": marked.points, "output": "\n".join(marked.notices), "tests": tests}
+    return json.dumps(result, indent=1, ensure_ascii=False) + "\n"
 
 
 def replace_rows(path: Path, rows: list[list[str]], student: str) -> None:
@@ -165,16 +182,17 @@ def replace_rows(path: Path, rows: list[list[str]], student: str) -> None:
     So do columns that the instructor has added.
     """
     table = read_table(path, COLUMNS)
-    own = {(row["assignment"], row["task"]): row for row in table if row["student"] == student}
+    old = {(row["assignment"], row["task"]): row for row in table if row["student"] == student}
     place = next((n for n, row in enumerate(table) if row["student"] == student), len(table))
-    head = [*table[0]] if table else [*COLUMNS]
+    header = [*table[0]] if table else [*COLUMNS]
     new = []
     for values in rows:
         row = dict(zip(COLUMNS, values, strict=True))
-        before = own.get((row["assignment"], row["task"]), {})
+        before = old.get((row["assignment"], row["task"]), {})
         new.append({**before, **row, "comment": before.get("comment", "")})
+    # `place` counts the rows before the student's first one: none of them is the student's.
     others = [row for row in table if row["student"] != student]
-    lines = [
-        [row.get(name, "") for name in head] for row in [*others[:place], *new, *others[place:]]
-    ]
-    write_atomically(path, as_csv([head, *lines]))
+    lines = [header]
+    for row in [*others[:place], *new, *others[place:]]:
+        lines.append([row.get(name, "") for name in header])
+    write_atomically(path, as_csv(lines))

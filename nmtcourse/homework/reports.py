@@ -27,12 +27,14 @@ def points_rows(graded: Results) -> Iterable[list[str]]:
     The first row of a notebook has its notices.
     """
     for student, marked in graded:
-        for place, found in enumerate(marked.marks):
-            notices = "" if place else "; ".join(first_of(marked.notices))
-            about = [student, marked.assignment.stem, found.task, found.share]
-            cause, verdict = "" if found.full else found.cause, BREAK.join(found.text.splitlines())
-            row = [*about, f"{found.possible:g}", cause, notices, marked.submitted, verdict, ""]
+        notices = "; ".join(first_of(marked.notices))
+        for mark in marked.marks:
+            cause = "" if mark.full else mark.cause
+            verdict = BREAK.join(mark.text.splitlines())
+            about = [student, marked.assignment.stem, mark.task, mark.share, f"{mark.possible:g}"]
+            row = [*about, cause, notices, marked.submitted, verdict, ""]
             yield [*map(cell, row)]
+            notices = ""
 
 
 def first_of(notices: list[str]) -> list[str]:
@@ -42,7 +44,9 @@ def first_of(notices: list[str]) -> list[str]:
     'and 5 more'
     """
     more = len(notices) - SHOWN
-    return notices if more <= 0 else [*notices[:SHOWN], f"and {more} more"]
+    if more <= 0:
+        return notices
+    return [*notices[:SHOWN], f"and {more} more"]
 
 
 def points_table(graded: Results) -> str:
@@ -52,15 +56,17 @@ def points_table(graded: Results) -> str:
 
 def as_csv(rows: list[list[str]]) -> str:
     """Rows as a CSV that a spreadsheet shows and does not compute."""
-    made = io.StringIO()
-    csv.writer(made, lineterminator="\n").writerows([cell(each) for each in row] for row in rows)
-    return made.getvalue()
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([*map(cell, row)] for row in rows)
+    return text.getvalue()
 
 
 def cell(text: str) -> str:
     """A text that a spreadsheet shows and does not compute."""
-    shown = printable(text)
-    return f"'{shown}" if shown.startswith(("=", "+", "-", "@")) else shown
+    text = printable(text)
+    if text.startswith(("=", "+", "-", "@")):  # what begins a formula
+        return f"'{text}"
+    return text
 
 
 def inline(text: str) -> str:
@@ -88,12 +94,12 @@ def copies(graded: Results) -> list[str]:
 
 def misconceptions(graded: Results) -> list[tuple[int, str, str]]:
     """How many students failed a task for each cause, the most frequent first; no stubs."""
-    counts = Counter(
-        (found.task, found.cause or found.measured)
-        for _, marked in graded
-        for found in marked.marks
-        if marked.was_run and found.begun and found.points is not None and not found.full
-    )
+    counts: Counter[tuple[str, str]] = Counter()
+    for _, marked in graded:
+        for mark in marked.marks:
+            was_tried = marked.was_run and mark.begun and mark.points is not None
+            if was_tried and not mark.full:
+                counts[mark.task, mark.cause or mark.measured] += 1
     ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     return [(count, task, cause) for (task, cause), count in ranked]
 
@@ -103,29 +109,32 @@ def class_report(graded: Results) -> str:
     by_task: dict[str, list[float]] = defaultdict(list)
     blank: Counter = Counter()
     for _, marked in graded:
-        for found in marked.marks if marked.was_run else []:
-            if found.points is None:
+        if not marked.was_run:
+            continue
+        for mark in marked.marks:
+            if mark.points is None:
                 continue
-            name = f"{found.task} {found.title}"
-            by_task[name].append(found.points / found.possible)
-            blank[name] += not found.begun
+            name = f"{mark.task} {mark.title}"
+            by_task[name].append(mark.points / mark.possible)
+            if not mark.begun:
+                blank[name] += 1
     lines = ["# The class", "", "| task | submissions | not begun | mean | full points |"]
     lines += ["|---|---|---|---|---|"]
     for task, shares in sorted(by_task.items()):
-        full, mean = sum(share == 1 for share in shares), 100 * sum(shares) / len(shares)
+        full = shares.count(1)
+        mean = 100 * sum(shares) / len(shares)
         lines.append(f"| {task} | {len(shares)} | {blank[task]} | {mean:.0f} % | {full} |")
     lines += ["", "## What was misunderstood", "", "| students | task | likely cause |"]
     lines += ["|---|---|---|"]
     lines += [
         f"| {count} | {task} | {inline(why)} |" for count, task, why in misconceptions(graded)
     ]
-    told = [
-        f"- {inline(student)}, {inline(m.path.name)}: {inline(notice)}"
-        for student, m in graded
-        for notice in first_of(m.notices)
-    ]
-    told += [f"- {inline(line)}" for line in copies(graded)]
-    return "\n".join([*lines, "", "## To look at", "", *(told or ["Nothing."])]) + "\n"
+    remarks = []
+    for student, marked in graded:
+        for notice in first_of(marked.notices):
+            remarks.append(f"- {inline(student)}, {inline(marked.path.name)}: {inline(notice)}")
+    remarks += [f"- {inline(line)}" for line in copies(graded)]
+    return "\n".join([*lines, "", "## To look at", "", *(remarks or ["Nothing."])]) + "\n"
 
 
 def require_places(table: Path) -> None:

@@ -77,7 +77,7 @@ class Row(BaseModel):
     @classmethod
     def known(cls, name: str) -> str:
         """The name of an assignment of this course, or of none."""
-        if name != NONE and name not in {each.stem for each in assignments().values()}:
+        if name != NONE and name not in {assignment.stem for assignment in assignments().values()}:
             raise ValueError(f"is {name!r}, which this course does not have")
         return name
 
@@ -101,8 +101,10 @@ NONE = "any_assignment"  # of a student without a notebook, where nobody has han
 
 def possible_of(stem: str) -> dict[str, float]:
     """The points of the tasks of an assignment, by the name of its notebook."""
-    found = assignments().get(stem.partition("_")[0])
-    return {} if found is None else {task.id: task.points for task in found.tasks.values()}
+    assignment = assignments().get(stem.partition("_")[0])
+    if assignment is None:
+        return {}
+    return {task.id: task.points for task in assignment.tasks.values()}
 
 
 def read_text(path: Path) -> str:
@@ -131,14 +133,16 @@ def read_numbered(path: Path, columns: tuple[str, ...] = ("student",)) -> list[t
         rows = [(reader.line_num, row) for row in reader]
     except csv.Error as error:
         raise ValueError(f"{path}, line {reader.line_num}: {error}; is it a CSV?") from None
-    if missing := [name for name in columns if name not in names]:
+    missing = [name for name in columns if name not in names]
+    if missing:
         cure = ""
         if len(names) == 1 and ";" in names[0]:
             cure = f"; it is divided by semicolons, not by commas: {SAVE_AS}"
         raise ValueError(
             f"{path} has no column {missing[0]!r}; it has {', '.join(names)[:200]}{cure}"
         )
-    return [(line, {n: v or "" for n, v in row.items() if n}) for line, row in rows]
+    # Cells beyond the header have no name; missing ones are None.
+    return [(line, {name: text or "" for name, text in row.items() if name}) for line, row in rows]
 
 
 def read_table(path: Path, columns: tuple[str, ...] = ("student",)) -> Table:
@@ -151,12 +155,12 @@ def read_points(path: Path, bonus: float = 0.0) -> list[Row]:
 
     Raises ValueError for any other table, naming the line.
     """
-    found: dict[tuple[str, str, str], Row] = {}
+    by_key: dict[tuple[str, str, str], Row] = {}
     for line, texts in read_numbered(path, COLUMNS):
         where = f"{path}, line {line} ({texts['student']}, {texts['task']})"
         row = checked(Row, texts, where)
         key = row.student, row.assignment, row.task
-        if key in found:
+        if key in by_key:
             raise ValueError(f"{where}: a second row of this student and task; keep one of the two")
         if row.assignment != NONE and row.task not in possible_of(row.assignment):
             raise ValueError(f"{where}: {row.assignment} has no task {row.task!r}; delete the row")
@@ -165,15 +169,16 @@ def read_points(path: Path, bonus: float = 0.0) -> list[Row]:
                 f"{where}: {row.points:g} points, but the task has {row.possible:g}; correct them, "
                 "or allow more with --bonus"
             )
-        found[key] = row
-    for student, assignment in {(s, a): None for s, a, _ in found}:
+        by_key[key] = row
+    notebooks = {(student, assignment): None for student, assignment, _ in by_key}  # in order
+    for student, assignment in notebooks:
         for task in possible_of(assignment):
-            if (student, assignment, task) not in found:
+            if (student, assignment, task) not in by_key:
                 raise ValueError(
                     f"{path} has no row of {student} for {task}; put it back, with empty points if "
                     f"they are not known, or grade again with --student {student}"
                 )
-    return [*found.values()]
+    return [*by_key.values()]
 
 
 def read_roster(path: Path | None) -> dict[str, Known]:
@@ -183,16 +188,19 @@ def read_roster(path: Path | None) -> dict[str, Known]:
     """
     from nmtcourse.homework.reports import cell
 
-    found: dict[str, Known] = {}
-    for line, texts in read_numbered(path) if path else []:
+    roster: dict[str, Known] = {}
+    if path is None:
+        return roster
+    for line, texts in read_numbered(path):
         texts = {name: value.strip() for name, value in texts.items()}
-        known = checked(Known, texts | {"student": cell(texts["student"])}, f"{path}, line {line}")
-        if known.student in found:
+        texts["student"] = cell(texts["student"])  # as the table of points has it
+        entry = checked(Known, texts, f"{path}, line {line}")
+        if entry.student in roster:
             raise ValueError(
-                f"{path}, line {line}: it names {known.student!r} twice; keep one row a student"
+                f"{path}, line {line}: it names {entry.student!r} twice; keep one row a student"
             )
-        found[known.student] = known
-    return found
+        roster[entry.student] = entry
+    return roster
 
 
 def terms(**options: Any) -> Terms:
@@ -207,9 +215,9 @@ def checked(kind: Any, values: dict[str, Any], where: str) -> Any:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         name = str(first["loc"][0])
-        given = values.get(name)
-        if name in ("points", "extension", "late", "bonus") and not is_plain(given):
-            why = f"{name} must be a number or empty, not {given!r}"
+        value = values.get(name)
+        if name in ("points", "extension", "late", "bonus") and not is_plain(value):
+            why = f"{name} must be a number or empty, not {value!r}"
         elif name in ("deadline", "submitted"):
             why = f"{name} {first['ctx']['error']}"
         else:
