@@ -116,8 +116,8 @@ def validated(kind: Any, data: Any) -> Any:
 def as_data(marked: Marked) -> dict[str, Any]:
     """The result of a notebook as data."""
     rows = [vars(mark) for mark in marked.marks]
-    kept = {name: getattr(marked, name) for name in Result.model_fields}
-    return encodable({**kept, "marks": rows})
+    fields = {name: getattr(marked, name) for name in Result.model_fields}
+    return encodable({**fields, "marks": rows})
 
 
 def encodable(value: Any) -> Any:
@@ -125,5 +125,7 @@ def encodable(value: Any) -> Any:
     if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode()
     if isinstance(value, dict):
-        return {encodable(key): encodable(each) for key, each in value.items()}
-    return [*map(encodable, value)] if isinstance(value, list) else value
+        return {encodable(key): encodable(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [*map(encodable, value)]
+    return value

@@ -54,9 +54,9 @@ def changing(folder: Path) -> Iterator[Progress]:
     A second process that changes it waits for the first, so that nothing is lost.
     """
     with FileLock(folder / f".{FILE}.lock", timeout=30):
-        known = read(folder)
-        yield known
-        write_atomically(folder / FILE, known.model_dump_json(indent=1) + "\n")
+        progress = read(folder)
+        yield progress
+        write_atomically(folder / FILE, progress.model_dump_json(indent=1) + "\n")
 
 
 def place_of(id: str, folder: Path | None = None) -> Path | None:
@@ -68,8 +68,10 @@ def place_of(id: str, folder: Path | None = None) -> Path | None:
     number = id.partition(".")[0]
     notebook = f"{number}_*.ipynb"
     if folder is None:
-        started = (p for p in (Path.cwd(), Path("homework")) if (p / FILE).exists())
-        return next((place for place in started if any(place.glob(notebook))), None)
+        for place in (Path.cwd(), Path("homework")):
+            if (place / FILE).exists() and any(place.glob(notebook)):
+                return place
+        return None
     if not any(folder.glob(notebook)):
         raise FileNotFoundError(
             f"{folder} has no notebook of homework {number}; name the folder that has it, or "
@@ -80,14 +82,15 @@ def place_of(id: str, folder: Path | None = None) -> Path | None:
 
 def count(kind: str, id: str, what: Any, folder: Path | None = None) -> None:
     """Record a hint or a choice of a task once, where `place_of` finds its homework."""
-    if (place := place_of(id, folder)) is None:
+    place = place_of(id, folder)
+    if place is None:
         return
-    with changing(place) as known:
-        add(known, kind, id, what)
+    with changing(place) as progress:
+        add(progress, kind, id, what)
 
 
-def add(known: Progress, kind: str, id: str, what: Any) -> None:
+def add(progress: Progress, kind: str, id: str, what: Any) -> None:
     """Record a hint or a choice of a task once."""
-    kept = getattr(known, kind).setdefault(id, [])
-    if what not in kept:
-        kept.append(what)
+    entries = getattr(progress, kind).setdefault(id, [])
+    if what not in entries:
+        entries.append(what)

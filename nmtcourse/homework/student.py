@@ -46,15 +46,14 @@ def start(number: str, folder: Path, language: str = "en") -> Path:
 
 def find_assignment(number: str) -> Assignment:
     """The assignment with that number ('04', '4') or name ('attention')."""
-    known = assignments()
-    by_name = {assignment.slug: assignment for assignment in known.values()}
-    found = known.get(number.zfill(2)) or by_name.get(number)
-    if found is None:
+    by_number = assignments()
+    by_name = {assignment.slug: assignment for assignment in by_number.values()}
+    assignment = by_number.get(number.zfill(2)) or by_name.get(number)
+    if assignment is None:
         hint = did_you_mean(number, by_name)
-        raise ValueError(
-            f"there is no assignment {number!r}{hint}; choose one of {', '.join(sorted(known))}"
-        )
-    return found
+        numbers = ", ".join(sorted(by_number))
+        raise ValueError(f"there is no assignment {number!r}{hint}; choose one of {numbers}")
+    return assignment
 
 
 def keep(marked: Marked) -> None:
@@ -63,46 +62,51 @@ def keep(marked: Marked) -> None:
     Raises ValueError if the progress file is damaged, OSError if it cannot be written.
     """
     marks = [replace(mark, text="") for mark in marked.marks]
-    with progress.changing(marked.path.parent) as known:
+    with progress.changing(marked.path.parent) as saved:
         checked = progress.Checked(sha256=marked.digest, marks=marks)
         if len(marks) < len(marked.assignment.tasks):  # the others are as they were
-            if (before := known.checked.get(marked.path.name)) is None:
+            before = saved.checked.get(marked.path.name)
+            if before is None:
                 before = progress.Checked(sha256="", marks=[])
-            rest = {mark.task: mark for mark in [*before.marks, *marks]}
-            checked = before.model_copy(update={"marks": [rest[id] for id in sorted(rest)]})
-        known.checked[marked.path.name] = checked
+            merged = {mark.task: mark for mark in [*before.marks, *marks]}
+            # With the digest of before: the other marks are of that version of the notebook.
+            checked = before.model_copy(update={"marks": [merged[id] for id in sorted(merged)]})
+        saved.checked[marked.path.name] = checked
         for id, letter in marked.choices.items():
             if letter != BLANK:
-                progress.add(known, "choices", id, letter)
+                progress.add(saved, "choices", id, letter)
 
 
 def shown(marked: Marked) -> str:
     """The verdicts on all tasks, notices about the file, and a table of points."""
-    say, possible = speaks(marked.language), sum(mark.possible for mark in marked.marks)
+    say = speaks(marked.language)
+    possible = sum(mark.possible for mark in marked.marks)
     parts = [mark.text or f"{mark.task} {mark.title}: {mark.measured}" for mark in marked.marks]
     parts += [f"{say('Note: ')}{say(notice)}{say('.')}" for notice in marked.notices]
     of = say("of")
-    table = [
-        f"{m.task}  {m.share or '-':>4} {of} {m.possible:<3g}  {say(m.title)}" for m in marked.marks
-    ]
+    table = []
+    for mark in marked.marks:
+        share = mark.share or "-"
+        table.append(f"{mark.task}  {share:>4} {of} {mark.possible:<3g}  {say(mark.title)}")
     total = say(f"total: {marked.points:g} of {possible:g}, in {marked.seconds:.0f} s")
     return "\n\n".join([*parts, "\n".join([*table, total])])
 
 
 def status(folder: Path) -> str:
     """A table of the notebooks in a folder: points, hints used, choices tried, next step."""
-    known, next_step, say = progress.read(folder), "", speaks("en")
+    saved = progress.read(folder)
+    next_step = ""
+    say = speaks("en")
     rows: list[str] = []
     for path in sorted(folder.glob("*.ipynb")):
         assignment = assignments().get(number_in(path))
         if assignment is None:
             continue
-        say = say if rows else speaks(language_of(path.read_bytes()))  # of the first page
-        checked = known.checked.get(path.name)
-        hints, choices = (
-            sum(len(kept) for id, kept in counted.items() if id in assignment.tasks)
-            for counted in (known.hints, known.choices)
-        )
+        if not rows:  # all rows speak as the first page does
+            say = speaks(language_of(path.read_bytes()))
+        checked = saved.checked.get(path.name)
+        hints = sum(len(saved.hints.get(id, [])) for id in assignment.tasks)
+        choices = sum(len(saved.choices.get(id, [])) for id in assignment.tasks)
         points, state = "-", "not checked yet"
         if checked:
             points = f"{round(sum(mark.points or 0 for mark in checked.marks), 1):g}"
@@ -122,9 +126,9 @@ def _next_step(path: Path, checked: progress.Checked | None, state: str, say: Sa
     """The next step in a notebook, or ''."""
     if state != "checked" or not checked:
         return f"nmtlib homework check {path}"
-    for found in checked.marks:
-        if not found.full:
-            return f"{found.task} {say(found.title)} ({path.name})"
+    for mark in checked.marks:
+        if not mark.full:
+            return f"{mark.task} {say(mark.title)} ({path.name})"
     return ""
 
 
