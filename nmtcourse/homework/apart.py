@@ -70,9 +70,11 @@ class Host(Child):
 
     def begin(self, theirs: socket.socket) -> Any:
         """Start the process, which begins to import."""
-        told = [self.function, str(os.getpid()), *([] if self.hidden is None else [self.hidden])]
+        arguments = [self.function, str(os.getpid())]
+        if self.hidden is not None:
+            arguments.append(str(self.hidden))
         return subprocess.Popen(
-            [sys.executable, "-P", "-s", "-m", __name__, *map(str, told)],
+            [sys.executable, "-P", "-s", "-m", __name__, *arguments],
             stdin=theirs.fileno(),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -83,10 +85,10 @@ class Host(Child):
     def code(self) -> int | None:
         return self.process.poll()
 
-    def ask(self, **given: Any) -> Any:
+    def ask(self, **arguments: Any) -> Any:
         """What the function returns. Raises ValueError where nothing comes back."""
         try:
-            (answer,) = self.messages(given, patience=3)
+            (answer,) = self.messages(arguments, patience=3)
         except Ended as ended:
             why = LOST.get(str(ended), "its process was ended, perhaps for lack of memory")
             raise ValueError(why) from None
@@ -97,7 +99,7 @@ def environment(home: Path) -> dict[str, str]:
     """The environment of a notebook: a home of its own, and nothing that loads other code."""
     others = ("PYTHON", "IPYTHON", "JUPYTER")
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(others)}
-    own = {
+    changed = {
         **dict.fromkeys(["HOME", "USERPROFILE", "TMPDIR", "TEMP", "TMP"], str(home)),
         "IPYTHONDIR": str(home / "ipython"),
         "MPLCONFIGDIR": str(home / "matplotlib"),
@@ -108,8 +110,8 @@ def environment(home: Path) -> dict[str, str]:
         "CUDA_VISIBLE_DEVICES": "",
     }
     if (ROOT / "pyproject.toml").exists():  # not installed
-        own["PYTHONPATH"] = str(ROOT)
-    return inherited | own
+        changed["PYTHONPATH"] = str(ROOT)
+    return inherited | changed
 
 
 def stop_all() -> None:
@@ -119,21 +121,21 @@ def stop_all() -> None:
             host.process.kill()
 
 
-def hosted(function: Callable[..., Any], given: dict[str, Any]) -> Iterator[Any]:
+def answer_in_copy(function: Callable[..., Any], arguments: dict[str, Any]) -> Iterator[Any]:
     """What a copy of this process answers; then nothing that it has started is left."""
     try:
-        with Child(partial(called, function)) as copy:
-            yield from copy.messages(given, patience=2, most=MOST_OF_ALL)
+        with Child(partial(call, function)) as copy:
+            yield from copy.messages(arguments, patience=2, most=MOST_OF_ALL)
     finally:
         end_descendants(os.getpid())
 
 
-def called(function: Callable[..., Any], given: dict[str, Any]) -> Iterator[Any]:
+def call(function: Callable[..., Any], arguments: dict[str, Any]) -> Iterator[Any]:
     """The value of a function, as a message; of a generator function, each that it gives."""
     if inspect.isgeneratorfunction(function):
-        yield from function(**given)
+        yield from function(**arguments)
     else:
-        yield function(**given)
+        yield function(**arguments)
 
 
 def main() -> None:
@@ -143,7 +145,9 @@ def main() -> None:
     for folder in sys.argv[3:]:
         hide(Path(folder))  # before it imports, and before it has a second thread
     module, _, name = sys.argv[1].partition(":")
-    serve(end, partial(hosted, getattr(import_module(module), name)), None, int(sys.argv[2]))
+    serve(
+        end, partial(answer_in_copy, getattr(import_module(module), name)), None, int(sys.argv[2])
+    )
 
 
 if __name__ == "__main__":

@@ -78,13 +78,19 @@ def mark_bytes(
     """
     _, assignment = parsed(path, raw)
     chosen = [*tasks]
-    if odd := [id for id in chosen if id not in assignment.tasks]:
-        known = ", ".join(assignment.tasks)
-        raise ValueError(f"{path.name} has no task {odd[0]!r}; name one of {known}")
-    given = {"name": path.name, "text": raw.decode(), "tasks": chosen}
-    data = host.ask(**given, cell_seconds=cell_seconds, confirmed=confirmed)
-    if failure := data.get("failure"):
-        raise ValueError(failure)
+    unknown = [id for id in chosen if id not in assignment.tasks]
+    if unknown:
+        ids = ", ".join(assignment.tasks)
+        raise ValueError(f"{path.name} has no task {unknown[0]!r}; name one of {ids}")
+    data = host.ask(
+        name=path.name,
+        text=raw.decode(),
+        tasks=chosen,
+        cell_seconds=cell_seconds,
+        confirmed=confirmed,
+    )
+    if data.get("failure"):
+        raise ValueError(data["failure"])
     marked = require_marked(data, path, assignment)
     marked.digest = hashlib.sha256(raw).hexdigest()
     return marked
@@ -101,8 +107,9 @@ def marked(
             marking.confirm(Path.cwd())
         return as_data(marking.result)
     except Exception as error:  # one notebook costs no other a row
-        why = " ".join(str(error).split())[:300]
-        return {"failure": why if isinstance(error, ValueError) else f"{error!r}"[:300]}
+        if isinstance(error, ValueError):
+            return {"failure": " ".join(str(error).split())[:300]}
+        return {"failure": f"{error!r}"[:300]}
 
 
 class Marking:
@@ -118,10 +125,10 @@ class Marking:
         book, self.assignment = parsed(path, raw)
         steps = steps_of(book, self.assignment)
         self.left_out = [id for id in self.assignment.tasks if tasks and id not in tasks]
-        own = [source for source, id in steps if not id]
+        cells = [source for source, id in steps if not id]  # without the checks
         self.result = Marked(path, self.assignment, notices=inspect_cells(book, self.assignment))
         self.result.language = language_of(raw)
-        self.result.answers = repr(written_answers(own, self.assignment) or "")
+        self.result.answers = repr(written_answers(cells, self.assignment) or "")
         self.plan = Plan(
             self.assignment.number,
             [(source, id) for source, id in steps if id not in self.left_out],
@@ -133,13 +140,14 @@ class Marking:
 
     def run(self) -> None:
         """Run all steps, again without each that ended the child."""
-        started, why = time.monotonic(), ""
-        while not why:
-            step, how = -1, ""
+        started = time.monotonic()
+        while True:
+            step = -1  # the one that runs; none yet
+            how = ""  # the child has ended, if it did
             with Child(self.plan.run) as child:
                 try:
                     for message in child.messages(limit=ALL_SECONDS):
-                        step = self.take(message, step)
+                        step = self.take_message(message, step)
                 except Ended as ended:
                     how = str(ended)
             if not how:
@@ -148,19 +156,23 @@ class Marking:
                 raise ValueError(NO_RESULT)
             if not 0 <= step < len(self.plan.steps) or step in self.plan.lost:
                 raise ValueError("its process ended before it ran a cell")
-            self.tell_of_loss(step, how)
+            self.report_loss(step, how)
             self.plan.lost.add(step)
             if len(self.plan.lost) > ENDS:
-                why = f"it ended its process {len(self.plan.lost)} times, and was not started again"
-        self.result.notices = [*dict.fromkeys([*self.result.notices, *filter(None, [why])])]
-        self.result.marks = [
-            self.marks.get(task.id)
-            or ungraded(task, "left out" if task.id in self.left_out else "it was not reached")
-            for task in self.assignment.tasks.values()
-        ]
+                self.result.notices.append(
+                    f"it ended its process {len(self.plan.lost)} times, and was not started again"
+                )
+                break
+        self.result.notices = [*dict.fromkeys(self.result.notices)]  # each cell ran several times
+        self.result.marks = []
+        for task in self.assignment.tasks.values():
+            mark = self.marks.get(task.id)
+            if mark is None and task.id in self.left_out:
+                mark = ungraded(task, "left out")
+            self.result.marks.append(mark or ungraded(task, "it was not reached"))
         self.result.seconds = time.monotonic() - started
 
-    def take(self, message: Any, step: int) -> int:
+    def take_message(self, message: Any, step: int) -> int:
         """Take over a message of a child in some step; returns the step that it is in.
 
         Raises ValueError for anything that `Plan.run` does not give.
@@ -179,14 +191,15 @@ class Marking:
                 raise ValueError(NO_RESULT)
         return step
 
-    def tell_of_loss(self, step: int, how: str) -> None:
+    def report_loss(self, step: int, how: str) -> None:
         """Say which cell or answer ended the child, or was ended."""
         source, id = self.plan.steps[step]
         if not id:
             why = ENDINGS.get(how, ENDINGS["ended"])
             self.result.notices.append(f"{why}: the cell {beginning(source)}")
             return
-        task, (measured, cause) = self.assignment.tasks[id], FAULTS.get(how, FAULTS["ended"])
+        task = self.assignment.tasks[id]
+        measured, cause = FAULTS.get(how, FAULTS["ended"])
         if how == "asleep":
             mark = ungraded(task, measured)
         else:
@@ -211,11 +224,14 @@ class Marking:
 
     def points_alone(self, id: str, host: Host) -> tuple[float, str]:
         """The points of an answer by its definitions alone, and why they are not all."""
-        task, steps = self.assignment.tasks[id], self.plan.steps[: self.judged_at[id]]
-        cells = (n for n, (_, other) in enumerate(steps) if not other and n not in self.plan.lost)
+        task = self.assignment.tasks[id]
+        cells = []  # that ran before the answer was judged
+        for step, (source, checked) in enumerate(self.plan.steps[: self.judged_at[id]]):
+            if not checked and step not in self.plan.lost:
+                cells.append(source)
         full = [mark.task for mark in self.result.marks if mark.full and mark.task != id]
         try:
-            code = definition([task.name, *task.uses], [steps[n][0] for n in cells])
+            code = definition([task.name, *task.uses], cells)
         except Refused as refused:
             return 0.0, str(refused)
         return points_alone(host, id, code, full)
@@ -223,5 +239,7 @@ class Marking:
 
 def ungraded(task: Task, why: str) -> Mark:
     """The mark of a task that could not be graded."""
-    measured = why if why.startswith(UNGRADED) else f"{UNGRADED}: {why}"
+    measured = why
+    if not why.startswith(UNGRADED):
+        measured = f"{UNGRADED}: {why}"
     return Mark(task.id, task.title, None, task.points, measured)

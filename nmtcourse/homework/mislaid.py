@@ -33,21 +33,24 @@ def what_it_is(path: Path) -> str:
 def assignment_inside(path: Path) -> str:
     """The name that a notebook should have, by its checks; or ''."""
     try:
-        text = path.read_text("utf-8") if path.is_file() and path.stat().st_size <= MOST else ""
-        cells = json.loads(text)["cells"]
+        if not path.is_file() or path.stat().st_size > MOST:
+            return ""
+        cells = json.loads(path.read_text("utf-8"))["cells"]
         text = " ".join("".join(cell["source"]) for cell in cells)
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return ""
     ids = re.findall(r'grade\("(\d\d)\.\d"', text)
-    known = {assignments()[id].stem for id in ids if id in assignments()}
-    return f": rename it to {known.pop()}.ipynb" if len(known) == 1 else ""
+    stems = {assignments()[id].stem for id in ids if id in assignments()}
+    if len(stems) != 1:
+        return ""
+    return f": rename it to {stems.pop()}.ipynb"
 
 
 def files_of(place: Path) -> list[Path]:
     """What is below a student's folder; links that lead out of it are left out."""
     inside = place.resolve()
-    found = (p for p in place.rglob("*") if CHECKPOINTS not in p.parts)
-    return [path for path in found if inside in path.resolve().parents]
+    paths = [path for path in place.rglob("*") if CHECKPOINTS not in path.parts]
+    return [path for path in paths if inside in path.resolve().parents]
 
 
 def is_named(path: Path) -> bool:
@@ -57,18 +60,27 @@ def is_named(path: Path) -> bool:
 
 def instead(folder: Path) -> list[str]:
     """The files of a student that are no notebooks of an assignment, and what they are."""
-    inside, found = {*files_of(folder)}, list[str]()
+    inside = {*files_of(folder)}
+    descriptions = []
     for path in sorted(folder.rglob("*")):
-        if CHECKPOINTS in path.parts or is_named(path) and path in inside:
+        if CHECKPOINTS in path.parts or (is_named(path) and path in inside):
             continue
-        if about := what_it_is(path) if path in inside else "a link to another place":
-            found.append(f"{path.name} ({about})")
-    return found[:5]
+        about = "a link to another place"
+        if path in inside:
+            about = what_it_is(path)
+        if about:
+            descriptions.append(f"{path.name} ({about})")
+    return descriptions[:5]
 
 
 def printable(text: str) -> str:
     """A text in one line that any output can show: file names may have any bytes."""
     lone = re.compile("[\ud800-\udc7f\udd00-\udfff]")  # those of a file name are others
-    text = lone.sub(lambda found: f"\\u{ord(found[0]):x}", text)
-    shown = text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in shown)
+    text = lone.sub(lambda match: f"\\u{ord(match[0]):x}", text)
+    text = text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    characters = []
+    for character in text:
+        if not character.isprintable():
+            character = character.encode("unicode_escape").decode()
+        characters.append(character)
+    return "".join(characters)

@@ -19,7 +19,8 @@ def read_bytes(path: Path) -> bytes:
     number_of(path)
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}")
-    if (size := path.stat().st_size) > MOST:
+    size = path.stat().st_size
+    if size > MOST:
         raise ValueError(
             f"{path} has {size / 2**20:.0f} MiB, and at most {MOST / 2**20:.0f} are read: clear "
             "its outputs, and save it again"
@@ -34,9 +35,10 @@ def number_in(path: Path) -> str:
 
 def number_of(path: Path) -> str:
     """The number of a notebook's assignment. Raises ValueError if its name has none."""
-    if (number := number_in(path)) not in assignments():
-        known = ", ".join(a.stem for a in assignments().values())
-        raise ValueError(f"{path.name} is not named as an assignment; rename it to one of: {known}")
+    number = number_in(path)
+    if number not in assignments():
+        stems = ", ".join(assignment.stem for assignment in assignments().values())
+        raise ValueError(f"{path.name} is not named as an assignment; rename it to one of: {stems}")
     return number
 
 
@@ -55,7 +57,8 @@ def parsed(path: Path, raw: bytes) -> tuple[Any, Assignment]:
         why = " ".join(str(error).split())[:200]
         raise ValueError(f"{path} is not a notebook: {why}") from None
     for place, cell in enumerate(cells, 1):
-        if why := damage(cell):
+        why = damage(cell)
+        if why:
             raise ValueError(f"{path} is damaged: cell {place} {why}")
     defined = "|".join(task.name for task in assignments()[number].tasks.values())
     answers = re.compile(rf"(?m)^(?:def |class )?(?:{defined})\b")
@@ -102,29 +105,36 @@ def steps_of(book: Any, assignment: Assignment) -> list[tuple[str, str]]:
         if not is_check(cell):
             steps.append((cell.source, ""))
             continue
-        if rest := without_grade(cell.source):
+        rest = without_grade(cell.source)
+        if rest:
             steps.append((rest, ""))
-        if (id := checked_task(cell)) in assignment.tasks:
+        id = checked_task(cell)
+        if id in assignment.tasks:
             steps.append((cell.source or "grade", id))
     return steps + [("", id) for id in assignment.tasks]
 
 
 def checked_task(cell: Any) -> str:
     """The id of the task that a check cell checks, by its code or its own id."""
-    named = re.search(r'grade\(\s*"(\d\d\.\d)"', cell.source)
-    return named[1] if named else str(cell.get("id", "")).removeprefix("check-").replace("-", ".")
+    call = re.search(r'grade\(\s*"(\d\d\.\d)"', cell.source)
+    if call:
+        return call[1]
+    return str(cell.get("id", "")).removeprefix("check-").replace("-", ".")
 
 
 def without_grade(source: str) -> str:
     """The code of a check cell without its calls of grade; '' if nothing is left."""
     lines = source.splitlines()
     for node in statements(source):
-        if isinstance(node, ast.Expr) and isinstance(call := node.value, ast.Call):
-            if isinstance(call.func, ast.Name) and call.func.id == "grade":
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+            function = node.value.func
+            if isinstance(function, ast.Name) and function.id == "grade":
                 for line in range(node.lineno - 1, node.end_lineno or node.lineno):
                     lines[line] = ""
     rest = "\n".join(lines).strip()
-    return rest if any(not line.lstrip().startswith("#") for line in rest.splitlines()) else ""
+    if all(line.lstrip().startswith("#") for line in rest.splitlines()):
+        return ""
+    return rest
 
 
 def inspect_cells(book: Any, assignment: Assignment) -> list[str]:
@@ -138,12 +148,17 @@ def inspect_cells(book: Any, assignment: Assignment) -> list[str]:
     for task in assignment.tasks.values():
         if task.check_line not in checks:
             begun = [line for line in checks if line.startswith(f'grade("{task.id}"')]
-            known = {cell.get("id") for cell in book.cells}
-            how = "edited" if begun or f"check-{task.id.replace('.', '-')}" in known else "deleted"
+            ids = {cell.get("id") for cell in book.cells}
+            how = "deleted"
+            if begun or f"check-{task.id.replace('.', '-')}" in ids:
+                how = "edited"
             notices.append(f"the check of {task.id} was {how}; the original was run")
     for cell in book.cells:
-        if cell.cell_type == "code" and (found := reaches_for(cell.source)):
-            notices.append(f"the cell {beginning(cell.source)} uses {', '.join(found)}")
+        reached = []
+        if cell.cell_type == "code":
+            reached = reaches_for(cell.source)
+        if reached:
+            notices.append(f"the cell {beginning(cell.source)} uses {', '.join(reached)}")
     return notices
 
 
