@@ -138,15 +138,16 @@ def _within_the_rules(run: Run) -> tuple[Challenge, float]:
             f"accepts {' and '.join(CHALLENGES)}: train on one of them"
         )
     # Each brings in training that the history does not count.
-    helped = {
+    help_of_others = {
         "training.init_from": training.init_from,
         "recipe.teachers": settings.recipe.get("teachers"),
         "recipe.synthetic": settings.recipe.get("synthetic"),
     }
-    if used := {name: value for name, value in helped.items() if value}:
-        given = " and ".join(f"{name} = {json.dumps(value)}" for name, value in used.items())
+    used = {name: value for name, value in help_of_others.items() if value}
+    if used:
+        help_used = " and ".join(f"{name} = {json.dumps(value)}" for name, value in used.items())
         raise ValueError(
-            f"{run.folder} was trained with {given}; the capstone expects new weights trained "
+            f"{run.folder} was trained with {help_used}; the capstone expects new weights trained "
             f"on {corpus.name} alone, within the budget: train again without "
             f"{' and '.join(used)}"
         )
@@ -161,7 +162,9 @@ def _within_the_rules(run: Run) -> tuple[Challenge, float]:
     minutes = round((last.busy_seconds or last.seconds) / 60, 2)
     if minutes > challenge.minutes * SLACK:
         over = 60 * (minutes - challenge.minutes)
-        late = "" if minutes > 1.25 * challenge.minutes else LATE.format(over)
+        late = ""
+        if minutes <= 1.25 * challenge.minutes:
+            late = LATE.format(over)
         raise ValueError(
             f"{run.folder} was trained for {minutes:g} minutes; the budget is "
             f"{challenge.minutes:g}: train again with --minutes {challenge.minutes:g}{late}"
@@ -188,9 +191,10 @@ def add_line(path: Path, entry: Entry) -> None:
     line = json.dumps(asdict(entry), ensure_ascii=False)
     path.parent.mkdir(parents=True, exist_ok=True)  # of the lock, too
     with FileLock(path.with_name(f".{path.name}.lock"), timeout=60):  # a second writer waits
-        there = board_lines(path)
-        if line not in there:
-            write_atomically(path, "".join(f"{each}\n" for each in [*there, line]))
+        lines = board_lines(path)
+        if line not in lines:
+            lines.append(line)
+            write_atomically(path, "\n".join(lines) + "\n")
 
 
 def read_lines(paths: Iterable[Path]) -> list[Entry]:
@@ -209,7 +213,9 @@ def read_lines(paths: Iterable[Path]) -> list[Entry]:
                 entry = TypeAdapter(Entry).validate_json(line, strict=True)
                 entry.require_written_by_capstone()
             except ValueError as error:
-                why = explain(error) if isinstance(error, ValidationError) else str(error)
+                why = str(error)
+                if isinstance(error, ValidationError):
+                    why = explain(error)
                 raise ValueError(f"{path}, line {number}, is not an entry: {why}") from None
             entries.append(entry)
     return entries

@@ -53,11 +53,9 @@ def undisturbed() -> Iterator[None]:
     Gradients are on, and the default device is the CPU, even if a notebook has chosen otherwise. A
     grader that treats a warning as a failure must not see one.
     """
-    state, threads, dtype = (
-        torch.get_rng_state(),
-        torch.get_num_threads(),
-        torch.get_default_dtype(),
-    )
+    state = torch.get_rng_state()
+    threads = torch.get_num_threads()
+    dtype = torch.get_default_dtype()
     torch.set_num_threads(1)
     with contextlib.suppress(AttributeError, ValueError):  # no stderr, or a closed one
         sys.stderr.flush()
@@ -93,8 +91,8 @@ def silent(descriptor: int) -> Iterator[None]:
 
 def prepare() -> None:
     """What a page expects of its process, and the limits of memory and files."""
-    nmtcourse.homework.grade = lambda *given, **options: 0.0
-    nmtcourse.homework.hint = lambda *given, **options: None
+    nmtcourse.homework.grade = lambda *answers, **options: 0.0
+    nmtcourse.homework.hint = lambda *task, **options: None
     torch.set_num_threads(1)
     with contextlib.suppress(FileNotFoundError):  # a cell may have deleted it
         sys.path.append(os.getcwd())  # last, so that no file of a student hides a library

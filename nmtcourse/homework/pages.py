@@ -84,18 +84,23 @@ def notebook(assignment: Assignment, kind: str = "student", language: str = "en"
     for task in tasks:
         cells += task_cells(task, kind, say)
     cells.append(text_cell("closing", say(CLOSING).format(file=f"{assignment.stem}.ipynb")))
-    about = {"kernelspec": KERNEL} | ({"nmtlib": {"language": "zh"}} if language == "zh" else {})
-    book = {"cells": cells, "metadata": about, "nbformat": 4, "nbformat_minor": 5}
+    metadata: dict[str, Any] = {"kernelspec": KERNEL}
+    if language == "zh":
+        metadata["nmtlib"] = {"language": "zh"}
+    book = {"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}
     return json.dumps(book, indent=1, ensure_ascii=False) + "\n"
 
 
 def task_cells(task: Task, kind: str, say: Say) -> list[dict[str, Any]]:
     """The cells of a task: text, given code, the answer, perhaps an example, the check."""
     name = task.id.replace(".", "-")
+    level = task.level
+    if level == "question":
+        level = "a choice"
     about = say(TASK).format(
         id=task.id,
         title=say(task.title),
-        level=say("a choice" if task.level == "question" else task.level),
+        level=say(level),
         minutes=task.minutes,
         points=task.points,
         read=say(task.read),
@@ -110,7 +115,9 @@ def task_cells(task: Task, kind: str, say: Say) -> list[dict[str, Any]]:
         "source": task.student_source if task.uses else task.source,
     }
     # A choice is not nbgrader's: it would put its stub there, which stops the page.
-    answer = {} if task.uses else graded(f"answer-{name}", solution=True)
+    answer = {}
+    if not task.uses:
+        answer = graded(f"answer-{name}", solution=True)
     cells.append(code_cell(f"answer-{name}", sources[kind], answer))
     if task.example:
         cells.append(code_cell(f"example-{name}", textwrap.dedent(task.example).strip()))

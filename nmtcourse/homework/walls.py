@@ -40,8 +40,14 @@ def hide(folder: Path) -> bool:
     version = libc.syscall(CREATE, None, ctypes.c_size_t(0), VERSION)
     if version < 1:
         return False
-    rules = Rules(READ_FILE | READ_FOLDER, 0, SIGNALS if version >= 6 else 0)
-    size = ctypes.sizeof(rules) if version >= 6 else 16 if version >= 4 else 8
+    # The structure has grown: an older kernel refuses fields that it does not know.
+    rules = Rules(READ_FILE | READ_FOLDER, 0, 0)
+    size = 8  # bytes
+    if version >= 4:
+        size = 16
+    if version >= 6:
+        size = ctypes.sizeof(rules)
+        rules.scoped = SIGNALS
     number = libc.syscall(CREATE, ctypes.byref(rules), ctypes.c_size_t(size), 0)
     if number < 0:
         return False
