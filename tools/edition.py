@@ -71,16 +71,25 @@ def digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-ENGLISH = {p.stem: p for f in ("*.ipynb", "deeper/*.ipynb") for p in NOTEBOOKS.glob(f)}
+ENGLISH_PATHS = [*NOTEBOOKS.glob("*.ipynb"), *NOTEBOOKS.glob("deeper/*.ipynb")]
+ENGLISH = {path.stem: path for path in ENGLISH_PATHS}
+
+
+def number_of(name: str) -> str:
+    """The number that begins the name of a notebook: "06" of "06_masking"."""
+    return name.split("_")[0]
 
 
 def names() -> list[str]:
     """The notebooks that have a translation, such as "06_masking", with the deeper ones."""
-    return [n for n in sorted(ENGLISH) if (CHINESE / f"{n.split('_')[0]}.toml").is_file()]
+    return [name for name in sorted(ENGLISH) if (CHINESE / f"{number_of(name)}.toml").is_file()]
 
 
 def read(path: Path) -> dict:
-    return tomllib.loads(path.read_text("utf-8")) if path.is_file() else {}
+    """The tables of a TOML file; none where it is not there."""
+    if not path.is_file():
+        return {}
+    return tomllib.loads(path.read_text("utf-8"))
 
 
 def translation(number: str) -> dict[str, dict]:
@@ -101,8 +110,8 @@ def source(cell: dict) -> str:
 
 def questions(number: str) -> dict[str, str]:
     """The English questions of a notebook, each as one text."""
-    asked = read(ASKED / f"{number}.toml").items()
-    return {key: json.dumps(about, ensure_ascii=False) for key, about in asked}
+    tables = read(ASKED / f"{number}.toml")
+    return {key: json.dumps(question, ensure_ascii=False) for key, question in tables.items()}
 
 
 def stale(now: dict[str, str], translated: dict[str, dict]) -> Iterator[str]:
@@ -110,76 +119,84 @@ def stale(now: dict[str, str], translated: dict[str, dict]) -> Iterator[str]:
     for key, text in now.items():
         if key not in translated:
             yield f"{key} has no translation:\n{text}"
-        elif (made := translated[key])["english"] != digest(text):
-            yield f"{key} is stale; the English text, {digest(text)}, is now:\n{text}\n\n{made}"
-    yield from (f"{key} translates nothing" for key in translated.keys() - now.keys())
+            continue
+        entry = translated[key]
+        if entry["english"] != digest(text):
+            yield f"{key} is stale; the English text, {digest(text)}, is now:\n{text}\n\n{entry}"
+    for key in translated.keys() - now.keys():
+        yield f"{key} translates nothing"
 
 
 def findings(name: str) -> Iterator[str]:
     """What is wrong with the translation of a notebook and of its questions."""
-    number = name.split("_")[0]
+    number = number_of(name)
     cells = [cell for cell in english(name)["cells"] if cell["cell_type"] == "markdown"]
-    pairs = [
+    pairs = [  # English texts now, and what was translated, both by their keys
         ({cell["id"]: source(cell) for cell in cells}, translation(number)),
         (questions(number), read(ASKED / "zh" / f"{number}.toml")),
     ]
     for now, translated in pairs:
-        yield from (f"{name}: {finding}" for finding in stale(now, translated))
+        for finding in stale(now, translated):
+            yield f"{name}: {finding}"
         for key in now.keys() & translated.keys():
-            about = translated[key]
-            texts = about["text"] if "text" in about else question_text(about)
-            told = differences(now[key], texts)
-            yield from (f"{name}, {key}: {finding}" for finding in told)
-    yield from (f"{name}, {finding}" for finding in code_findings(name))
+            entry = translated[key]
+            text = entry["text"] if "text" in entry else question_text(entry)
+            for finding in differences(now[key], text):
+                yield f"{name}, {key}: {finding}"
+    for finding in code_findings(name):
+        yield f"{name}, {finding}"
 
 
 def code_findings(name: str) -> Iterator[str]:
     """What is wrong with the Chinese texts in the code of a notebook."""
     cells = {cell["id"]: cell for cell in english(name)["cells"] if cell["cell_type"] == "code"}
-    for key, texts in read(CHINESE / f"{name.split('_')[0]}.toml").get("code", {}).items():
+    for key, texts in read(CHINESE / f"{number_of(name)}.toml").get("code", {}).items():
         code = source(cells[key]) if key in cells else ""
-        written = {literal.text for literal in literals(code)}
-        yield from (f"{key}: the code has no text {text!r}" for text in texts.keys() - written)
+        strings = {literal.text for literal in literals(code)}
+        for text in texts.keys() - strings:
+            yield f"{key}: the code has no text {text!r}"
         if not same_code(in_chinese(code, texts), code):
             yield f"{key}: its texts change the code, such as what is computed inside braces"
         for text in texts.values():
-            if found := re.search(BESIDE_MARKS, text):
-                yield f"{key}: {text!r}: full-width punctuation, without a space: {found[0]!r}"
-            yield from (f"{key}: {text!r}: {finding}" for finding in other_terms(text))
+            marks = re.search(BESIDE_MARKS, text)
+            if marks:
+                yield f"{key}: {text!r}: full-width punctuation, without a space: {marks[0]!r}"
+            for finding in other_terms(text):
+                yield f"{key}: {text!r}: {finding}"
 
 
 def other_terms(text: str) -> Iterator[str]:
     """The terms of a text that are not those of the glossary."""
-    for other, term in avoided().items():
-        if other in text:
-            yield f"{other!r}: the glossary has {term['zh']!r} for {term['en']!r}"
+    for word, term in avoided().items():
+        if word in text:
+            yield f"{word!r}: the glossary has {term['zh']!r} for {term['en']!r}"
 
 
 @cache
 def avoided() -> dict[str, dict]:
     """What the glossary says a term is not called, with the term."""
     terms = read(GLOSSARY).get("term", ())
-    return {other: term for term in terms for other in term.get("not", ())}
+    return {word: term for term in terms for word in term.get("not", ())}
 
 
 def homework() -> dict[Path, str]:
     """The pages of the homework in Chinese."""
     from nmtcourse.homework import grading, pages  # only now: it imports torch
 
-    made = grading.assignments().values()
     return {
-        CHINESE / "homework" / f"{each.stem}.ipynb": pages.notebook(each, language="zh")
-        for each in made
+        CHINESE / "homework" / f"{assignment.stem}.ipynb": pages.notebook(assignment, language="zh")
+        for assignment in grading.assignments().values()
     }
 
 
 def homework_findings(file: str, now: dict[str, str]) -> Iterator[str]:
     """What is wrong with the long texts in a file of the homework; `now` are the English ones."""
     translated = read(HOMEWORK / file).get("texts", {})
-    yield from (f"homework, {file}: {finding}" for finding in stale(now, translated))
+    for finding in stale(now, translated):
+        yield f"homework, {file}: {finding}"
     for key in now.keys() & translated.keys():
-        told = differences(now[key], translated[key]["text"])
-        yield from (f"homework, {file}, {key}: {finding}" for finding in told)
+        for finding in differences(now[key], translated[key]["text"]):
+            yield f"homework, {file}, {key}: {finding}"
 
 
 def long_texts() -> dict[str, dict[str, str]]:
@@ -187,39 +204,48 @@ def long_texts() -> dict[str, dict[str, str]]:
     from nmtcourse.homework import grading, pages
 
     frame = {"opening": pages.OPENING, "task": pages.TASK, "closing": pages.CLOSING}
-    found = {"common.toml": frame}
-    for number, each in grading.assignments().items():
-        tasks = {task.id: task.text for task in each.tasks.values()}
-        found[f"{number}.toml"] = {"opening": each.opening, **tasks}
-    return found
+    texts = {"common.toml": frame}
+    for number, assignment in grading.assignments().items():
+        tasks = {task.id: task.text for task in assignment.tasks.values()}
+        texts[f"{number}.toml"] = {"opening": assignment.opening, **tasks}
+    return texts
 
 
-def question_text(about: dict) -> str:
+def question_text(entry: dict) -> str:
     """A translated question in the form of the English one in `questions`."""
-    return json.dumps({k: v for k, v in about.items() if k != "english"}, ensure_ascii=False)
+    question = {key: value for key, value in entry.items() if key != "english"}
+    return json.dumps(question, ensure_ascii=False)
 
 
 def differences(text: str, chinese: str) -> Iterator[str]:
     """Where a translation differs in what is no matter of language, or breaks a rule of writing."""
     for what, pattern in {"code": CODE, "formulas": FORMULA, "links": LINK}.items():
-        found = [re.findall(pattern, each) for each in (chinese, text)]
-        ours, theirs = (Counter(" ".join(one.split()) for one in ones) for ones in found)
+        ours = count_matches(pattern, chinese)
+        theirs = count_matches(pattern, text)
         if ours != theirs:
             yield f"{what} differ: missing {list(theirs - ours)}, added {list(ours - theirs)}"
-    plain, theirs = prose(chinese), prose(text)
-    ours, wanted = Counter(amounts(plain)), Counter(amounts(theirs))
-    if ours != wanted:
-        missing, added = list(wanted - ours), list(ours - wanted)
+    plain, plain_english = prose(chinese), prose(text)
+    ours, theirs = Counter(amounts(plain)), Counter(amounts(plain_english))
+    if ours != theirs:
+        missing, added = list(theirs - ours), list(ours - theirs)
         yield f"numbers differ: missing {missing}, added {added}"
-    if len(re.findall(r"[A-Za-z]{4,}", theirs)) > 2 and not re.search(HAN, plain):
+    # More than two words of English, and not one character of Chinese.
+    if len(re.findall(r"[A-Za-z]{4,}", plain_english)) > 2 and not re.search(HAN, plain):
         yield "not in Chinese"
     if not text.startswith("{"):  # the JSON of a question has quotation marks of its own
-        for pattern, wanted in TYPOGRAPHY.items():
-            for found in re.finditer(pattern, plain):
-                yield f"{plain[max(0, found.start() - 8) : found.end() + 8]!r}: {wanted}"
-        yield from (f"{found!r}: bold, not italics" for found in re.findall(ITALICS, chinese))
-        yield from (f"{found!r}: Markdown sees no bold text" for found in unseen(chinese))
+        for pattern, rule in TYPOGRAPHY.items():
+            for match in re.finditer(pattern, plain):
+                yield f"{plain[max(0, match.start() - 8) : match.end() + 8]!r}: {rule}"
+        for words in re.findall(ITALICS, chinese):
+            yield f"{words!r}: bold, not italics"
+        for words in unseen(chinese):
+            yield f"{words!r}: Markdown sees no bold text"
     yield from other_terms(plain)
+
+
+def count_matches(pattern: str, text: str) -> Counter:
+    """How often a text has each match of a pattern, whatever its line breaks are."""
+    return Counter(" ".join(match.split()) for match in re.findall(pattern, text))
 
 
 def amounts(text: str) -> Iterator[str]:
@@ -253,30 +279,36 @@ def chinese(name: str) -> dict:
     """The notebook in Chinese: texts, questions, the words of its code, outputs of its own run."""
     from nmtcourse.teaching.predictions import hiding  # only now: it imports the package
 
-    number, notebook = name.split("_")[0], deepcopy(english(name))
-    translated, tables = translation(number), read(CHINESE / f"{number}.toml")
+    number = number_of(name)
+    notebook = deepcopy(english(name))
+    translated = translation(number)
+    tables = read(CHINESE / f"{number}.toml")
     comments, texts = tables.get("comments", {}), tables.get("code", {})
     stored = read_notebook(CHINESE / f"{name}.ipynb")
     for cell in notebook["cells"]:
         if cell["cell_type"] == "markdown":
             cell["source"] = moved(translated[cell["id"]]["text"].strip("\n"), name)
-        elif asked := re.match(r'predict\("(\d\db?\.[\w-]+)"\)$', source(cell)):
-            cell["outputs"] = outputs(asked[1])
-        else:
-            if SETUP["en"] in source(cell):  # its output says when results are shown
-                cell["outputs"][0]["data"] = hiding("zh")._repr_mimebundle_()
-            ours = stored.get(cell["id"], {})
-            if ours and same_code(source(ours), source(cell)) and same_results(ours, cell):
-                cell["outputs"] = ours["outputs"]
-            code = in_chinese(source(cell), texts.get(cell["id"], {}))
-            cell["source"] = commented(code, comments).replace(SETUP["en"], SETUP["zh"])
+            continue
+        question = re.match(r'predict\("(\d\db?\.[\w-]+)"\)$', source(cell))
+        if question:
+            cell["outputs"] = outputs(question[1])
+            continue
+        if SETUP["en"] in source(cell):  # its output says when results are shown
+            cell["outputs"][0]["data"] = hiding("zh")._repr_mimebundle_()
+        # Outputs of a Chinese run are kept as long as they show what the English cell shows.
+        ours = stored.get(cell["id"], {})
+        if ours and same_code(source(ours), source(cell)) and same_results(ours, cell):
+            cell["outputs"] = ours["outputs"]
+        code = in_chinese(source(cell), texts.get(cell["id"], {}))
+        cell["source"] = commented(code, comments).replace(SETUP["en"], SETUP["zh"])
     return notebook
 
 
 def read_notebook(path: Path) -> dict[str, dict]:
     """The cells of a notebook by their ids; none where it is not there."""
-    cells = json.loads(path.read_text("utf-8"))["cells"] if path.is_file() else []
-    return {cell["id"]: cell for cell in cells}
+    if not path.is_file():
+        return {}
+    return {cell["id"]: cell for cell in json.loads(path.read_text("utf-8"))["cells"]}
 
 
 def commented(code: str, comments: dict[str, str]) -> str:
@@ -285,9 +317,9 @@ def commented(code: str, comments: dict[str, str]) -> str:
     for token in tokenize.generate_tokens(io.StringIO(code).readline):
         if token.type == tokenize.COMMENT:
             row, column = token.start
-            lines[row - 1] = lines[row - 1][:column] + lines[row - 1][column:].replace(
-                token.string, comments.get(token.string, token.string)
-            )
+            line = lines[row - 1]
+            translated = comments.get(token.string, token.string)
+            lines[row - 1] = line[:column] + line[column:].replace(token.string, translated)
     return "".join(lines)
 
 
@@ -300,6 +332,10 @@ class Literal(NamedTuple):
     text: str
 
 
+# Of the code print(f"{n} words", 'x') the strings are, the last one first,
+#
+#     Literal(start=20, end=23, opening="'", text="x")
+#     Literal(start=6, end=18, opening='f"', text="{n} words")
 def literals(code: str) -> Iterator[Literal]:
     """The strings of some code, the last one first; those inside an f-string belong to it.
 
@@ -313,15 +349,16 @@ def literals(code: str) -> Iterator[Literal]:
     def place(row: int, column: int) -> int:  # ast counts the bytes of a line
         return starts[row - 1] + len(lines[row - 1].encode()[:column].decode())
 
-    found = []
+    strings = []
     for node in outermost_strings(ast.parse(code)):
         start = place(node.lineno, node.col_offset)
         end = place(node.end_lineno, node.end_col_offset)
         parts = re.findall(STRING, code[start:end])
         prefix = max(prefix.lower() for prefix, *_ in parts)  # joined with an f-string, it is one
         text = "".join(text for *_, text in parts)
-        found.append(Literal(start, end, prefix + parts[0][1], text))
-    yield from sorted(found, reverse=True)
+        strings.append(Literal(start, end, prefix + parts[0][1], text))
+    # From the end, so that what replaces one does not move those that are still to come.
+    yield from sorted(strings, reverse=True)
 
 
 def outermost_strings(node: ast.AST) -> Iterator[ast.expr]:
@@ -341,8 +378,8 @@ def in_chinese(code: str, texts: dict[str, str]) -> str:
     for literal in literals(code):
         if literal.text in texts:
             closing = literal.opening.lstrip("fFrRbB")
-            written = f"{literal.opening}{texts[literal.text]}{closing}"
-            code = code[: literal.start] + written + code[literal.end :]
+            string = f"{literal.opening}{texts[literal.text]}{closing}"
+            code = code[: literal.start] + string + code[literal.end :]
     return code
 
 
@@ -363,7 +400,9 @@ class Blank(ast.NodeTransformer):
     """Empties each text; an f-string keeps what it computes, in any order and width."""
 
     def visit_Constant(self, node: ast.Constant) -> ast.AST:
-        return ast.Constant("") if isinstance(node.value, str) else node
+        if isinstance(node.value, str):
+            return ast.Constant("")
+        return node
 
     def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.AST:
         fields = [part for part in node.values if isinstance(part, ast.FormattedValue)]
@@ -375,9 +414,12 @@ class Blank(ast.NodeTransformer):
 
 def same_results(ours: dict, theirs: dict) -> bool:
     """Whether outputs are of the same kinds and have the same numbers; some vary by themselves."""
-    kinds = [[output["output_type"] for output in cell["outputs"]] for cell in (ours, theirs)]
+    our_kinds = [output["output_type"] for output in ours["outputs"]]
+    their_kinds = [output["output_type"] for output in theirs["outputs"]]
+    if our_kinds != their_kinds:
+        return False
     varies = "nbval-ignore-output" in theirs["metadata"].get("tags", ())
-    return kinds[0] == kinds[1] and (varies or numbers(ours) == numbers(theirs))
+    return varies or numbers(ours) == numbers(theirs)
 
 
 def numbers(cell: dict) -> Counter:
@@ -387,8 +429,9 @@ def numbers(cell: dict) -> Counter:
         forms = {kind: form for kind, form in output.get("data", {}).items() if "image" not in kind}
         if len(forms) == len(output.get("data", {})) or "Figure" in str(forms):  # no diagram
             texts += [json.dumps([output.get("text", ""), forms], ensure_ascii=False)]
-    shown = re.sub(r"Figure [\d.]+ x [\d.]+ in", "", "\n".join(texts).replace("\\n", "\n"))
-    return Counter(re.findall(NUMBER, shown))
+    text = "\n".join(texts).replace("\\n", "\n")
+    text = re.sub(r"Figure [\d.]+ x [\d.]+ in", "", text)
+    return Counter(re.findall(NUMBER, text))
 
 
 def moved(text: str, name: str) -> str:
@@ -397,26 +440,32 @@ def moved(text: str, name: str) -> str:
     A heading is named by its cell: JupyterLab does not find one by a name in Chinese.
     """
 
-    def seen(match: re.Match) -> str:
+    def move_link(match: re.Match) -> str:
         page, sharp, heading = match[1].partition("#")
         if re.match(r"https?:|mailto:", page):
             return match[0]
         stem = Path(page).stem or name
-        if stem not in names():
-            page = page if ENGLISH[name].parent.name == "deeper" else f"../{page}"
-            ours = page.replace("/docs/", "/docs/zh/")
-            return f"]({ours if (CHINESE / ours).is_file() else page}{sharp}{heading})"
-        return f"]({stem}.ipynb{sharp}{sharp and 'cell-id=' + cell_of(stem, heading)})"
+        if stem in names():  # a Chinese notebook beside this one
+            anchor = ""
+            if sharp:
+                anchor = f"#cell-id={cell_of(stem, heading)}"
+            return f"]({stem}.ipynb{anchor})"
+        if ENGLISH[name].parent.name != "deeper":  # notebooks/zh is one folder deeper
+            page = f"../{page}"
+        chinese_page = page.replace("/docs/", "/docs/zh/")
+        if (CHINESE / chinese_page).is_file():
+            page = chinese_page
+        return f"]({page}{sharp}{heading})"
 
     text = re.sub(r"`(nmtlib homework start \d\d)`", r"`\1 --lang zh`", text)
-    return re.sub(LINK, seen, text)
+    return re.sub(LINK, move_link, text)
 
 
 def cell_of(name: str, heading: str) -> str:
     """The id of the cell of a notebook that begins with a heading, given as in JupyterLab."""
     for cell in english(name)["cells"]:
-        found = [each.replace(" ", "-") for each in headings(source(cell))]
-        if cell["cell_type"] == "markdown" and found[:1] == [unquote(heading)]:
+        anchors = [text.replace(" ", "-") for text in headings(source(cell))]
+        if cell["cell_type"] == "markdown" and anchors[:1] == [unquote(heading)]:
             return cell["id"]
     raise ValueError(f"{name} has no cell whose first heading is #{heading}")
 
@@ -426,8 +475,8 @@ def outputs(key: str) -> list[dict]:
     from nmtcourse.teaching.predictions import displayed  # only now: it imports the package
 
     return [
-        {"data": shown._repr_mimebundle_(), "metadata": {}, "output_type": "display_data"}
-        for shown in displayed(key, language="zh")
+        {"data": part._repr_mimebundle_(), "metadata": {}, "output_type": "display_data"}
+        for part in displayed(key, language="zh")
     ]
 
 
@@ -440,13 +489,15 @@ def written(notebook: dict) -> str:
 
 def missing_words(name: str) -> list[str]:
     """The texts in the code of a notebook that have no translation, with their cells."""
-    texts = read(CHINESE / f"{name.split('_')[0]}.toml").get("code", {})
+    texts = read(CHINESE / f"{number_of(name)}.toml").get("code", {})
     missing = []
     for cell in english(name)["cells"]:
-        known = texts.get(cell["id"], {})
-        for literal in reversed([*literals(source(cell))] if cell["cell_type"] == "code" else []):
+        if cell["cell_type"] != "code":
+            continue
+        translated = texts.get(cell["id"], {})
+        for literal in reversed([*literals(source(cell))]):  # in the order of the code
             plain = re.sub(r"{[^{}]*}", "", literal.text)
-            if literal.text not in known and re.search("[A-Za-z]{3}", plain):
+            if literal.text not in translated and re.search("[A-Za-z]{3}", plain):
                 missing.append(f"{cell['id']}: {literal.text}")
     return missing
 
@@ -459,23 +510,37 @@ def main() -> int:
     parser.add_argument("--todo", metavar="NN")
     parser.add_argument("--words", metavar="NN")
     options = parser.parse_args()
-    if number := options.todo or options.words:
+    number = options.todo or options.words
+    if number:
         (name,) = [name for name in ENGLISH if name.startswith(f"{number}_")]
-        found = findings(name) if options.todo else missing_words(name)
-        print("\n\n".join(found) or "all is translated")
+        missing = findings(name) if options.todo else missing_words(name)
+        print("\n\n".join(missing) or "all is translated")
         return 0
-    told = [finding for name in names() for finding in findings(name)]
-    told += [found for item in long_texts().items() for found in homework_findings(*item)]
-    print("\n".join(told), end="\n" if told else "")
-    made = {} if told else {CHINESE / f"{name}.ipynb": written(chinese(name)) for name in names()}
-    for path, text in (made | homework() if made else made).items():
-        if not path.is_file() or path.read_text("utf-8") != text:
-            told.append(path.name)
-            print(f"{path.relative_to(NOTEBOOKS)} {'would change' if options.check else 'made'}")
-            if not options.check:
-                path.parent.mkdir(exist_ok=True)
-                path.write_text(text, "utf-8", newline="\n")
-    return 1 if told and options.check else 0
+    problems = [finding for name in names() for finding in findings(name)]
+    for file, texts in long_texts().items():
+        problems += homework_findings(file, texts)
+    if problems:
+        print("\n".join(problems))
+    pages: dict[Path, str] = {}
+    if not problems:  # a notebook can be made only where nothing is stale
+        pages = {CHINESE / f"{name}.ipynb": written(chinese(name)) for name in names()}
+        pages |= homework()
+    stale_files = write_changed(pages, options.check)
+    return 1 if options.check and (problems or stale_files) else 0
+
+
+def write_changed(pages: dict[Path, str], check: bool) -> list[str]:
+    """The names of the pages that are not as they should be; written again, unless `check`."""
+    changed = []
+    for path, text in pages.items():
+        if path.is_file() and path.read_text("utf-8") == text:
+            continue
+        changed.append(path.name)
+        print(f"{path.relative_to(NOTEBOOKS)} {'would change' if check else 'made'}")
+        if not check:
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text, "utf-8", newline="\n")
+    return changed
 
 
 if __name__ == "__main__":
