@@ -71,7 +71,7 @@ MODELS = {"multi30k": "Multi30k", "cmn": "cmn-eng-simple", "iwslt": "IWSLT"}
 
 
 @dataclass
-class Found:
+class ScanResult:
     """What a scan has found: how many sentences of a corpus a file has, and their numbers."""
 
     files: dict[str, dict[str, int]] = field(default_factory=dict)
@@ -110,28 +110,31 @@ class Index:
 
     def __init__(self) -> None:
         # by the number of the beginning: corpus, length, number
-        self.known: dict[int, set[tuple[str, int, str]]] = defaultdict(set)
+        self.sentences: dict[int, set[tuple[str, int, str]]] = defaultdict(set)
 
     def add(self, corpus: str, text: str) -> None:
         """Add a sentence, in each of its languages."""
         for row in units(text):
             if len(row) >= shortest(row):
-                self.known[start(row[: shortest(row)])].add((corpus, len(row), number(row)))
+                beginning = start(row[: shortest(row)])
+                self.sentences[beginning].add((corpus, len(row), number(row)))
 
     def search(self, text: str) -> dict[str, set[str]]:
         """The numbers of the sentences in a text, by corpus: the first of `CORPORA` that has it."""
-        found: dict[str, set[str]] = defaultdict(set)
+        digests: dict[str, set[str]] = defaultdict(set)  # by corpus
         for row in units(text):
             least = shortest(row)
             for place in range(len(row) - least + 1):
-                for corpus, length, digest in self.known.get(start(row[place : place + least]), ()):
+                # A quick number of a few words first, the slow one of the whole if that is known.
+                beginning = start(row[place : place + least])
+                for corpus, length, digest in self.sentences.get(beginning, ()):
                     if number(row[place : place + length]) == digest:
-                        found[corpus].add(digest)
-        before = set[str]()
+                        digests[corpus].add(digest)
+        counted = set[str]()
         for terms in CORPORA:
-            found[terms.corpus] -= before
-            before |= found[terms.corpus]
-        return {corpus: digests for corpus, digests in found.items() if digests}
+            digests[terms.corpus] -= counted
+            counted |= digests[terms.corpus]
+        return {corpus: numbers for corpus, numbers in digests.items() if numbers}
 
 
 def shipped() -> list[str]:
@@ -139,7 +142,9 @@ def shipped() -> list[str]:
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True)
     names = listed.stdout.decode().split("\0")
     left_out = {*OWN, *(name for name in names if name.startswith(MADE_HERE))}
-    return sorted(n for n in names if n and n not in left_out and (ROOT / n).is_file())
+    return sorted(
+        name for name in names if name and name not in left_out and (ROOT / name).is_file()
+    )
 
 
 def read(path: Path) -> str:
@@ -154,7 +159,7 @@ def read(path: Path) -> str:
     except UnicodeDecodeError:
         return ""
     text = re.sub(r"[A-Za-z0-9+/=]{200,}", " ", text)  # pictures
-    text = re.sub(r"\\u([0-9a-fA-F]{4})", lambda found: chr(int(found[1], 16)), text)
+    text = re.sub(r"\\u([0-9a-fA-F]{4})", lambda escape: chr(int(escape[1], 16)), text)
     text = re.sub(r"<[^<>]{0,300}>", " ", html.unescape(re.sub(r"\\[ntr\"]", " ", text)))
     return text.encode("utf-8", "replace").decode()
 
@@ -177,44 +182,49 @@ def corpora(data: Path) -> Index:
 
 def recorded() -> Index:
     """The sentences that are shipped, by the record of the last scan."""
-    index, record = Index(), json.loads(RECORD.read_text("utf-8"))
+    index = Index()
+    record = json.loads(RECORD.read_text("utf-8"))
     for corpus, rows in record["sentences"].items():
         for row in rows:
             begins, length, digest = row.split()
-            index.known[int(begins)].add((corpus, int(length), digest))
+            index.sentences[int(begins)].add((corpus, int(length), digest))
     return index
 
 
-def scan(index: Index) -> Found:
+def scan(index: Index) -> ScanResult:
     """What all files of the repository contain of the sentences of an index."""
-    about = {
-        digest: f"{begins} {length} {digest}"
-        for begins, rows in index.known.items()
-        for _, length, digest in rows
-    }
-    found, numbers = Found(), defaultdict[str, set[str]](set)
+    lines = {}  # of the record, by the number of a sentence
+    for beginning, rows in index.sentences.items():
+        for _, length, digest in rows:
+            lines[digest] = f"{beginning} {length} {digest}"
+    result = ScanResult()
+    numbers = defaultdict[str, set[str]](set)
     for name in shipped():
-        if here := index.search(read(ROOT / name)):
-            found.files[name] = {corpus: len(here[corpus]) for corpus in sorted(here)}
-            for corpus, digests in here.items():
-                numbers[corpus] |= digests
-    found.sentences = {c: sorted(about[d] for d in numbers[c]) for c in sorted(numbers)}
-    return found
+        by_corpus = index.search(read(ROOT / name))
+        if by_corpus:
+            counts = {corpus: len(by_corpus[corpus]) for corpus in sorted(by_corpus)}
+            result.files[name] = counts
+        for corpus, digests in by_corpus.items():
+            numbers[corpus] |= digests
+    for corpus in sorted(numbers):
+        result.sentences[corpus] = sorted(lines[digest] for digest in numbers[corpus])
+    return result
 
 
 def models() -> Iterator[tuple[str, Terms]]:
     """The trained models that are shipped, and the corpus that each was trained on."""
-    known = {terms.corpus: terms for terms in CORPORA}
+    by_corpus = {terms.corpus: terms for terms in CORPORA}
     for path in sorted(ROOT.glob("nmtlib/trained/*/settings.json")):
         for begin, corpus in MODELS.items():
             if path.parent.name.startswith(begin):
-                yield str(path.parent.relative_to(ROOT)), known[corpus]
+                yield str(path.parent.relative_to(ROOT)), by_corpus[corpus]
 
 
 def page(files: dict[str, dict[str, int]]) -> str:
     """The page that says which terms hold for which file."""
-    known = {terms.corpus: terms for terms in CORPORA}
-    used = [t for t in CORPORA if any(t.corpus in each for each in files.values())]
+    by_corpus = {terms.corpus: terms for terms in CORPORA}
+    corpora_in_files = {corpus for counts in files.values() for corpus in counts}
+    used = [terms for terms in CORPORA if terms.corpus in corpora_in_files]
     used += [terms for _, terms in models() if terms not in used]
     lines = [
         "# Licences of the data",
@@ -225,7 +235,7 @@ def page(files: dict[str, dict[str, int]]) -> str:
         "",
         "| corpus | SPDX | terms |",
         "|---|---|---|",
-        *(f"| {t.corpus} | {t.spdx} | {t.text} |" for t in used),
+        *(f"| {terms.corpus} | {terms.spdx} | {terms.text} |" for terms in used),
         "",
         "`tools/data_licences.py` has made this page: it searches every file of the repository for "
         f"sentences of at least {WORDS} words or {CHARACTERS} Chinese characters. A sentence may "
@@ -248,7 +258,8 @@ def page(files: dict[str, dict[str, int]]) -> str:
     for name, counts in files.items():
         wheel = "yes" if name.startswith(PACKAGES) else "no"
         for corpus, count in counts.items():
-            lines.append(f"| {name} | {wheel} | {corpus} | {count} | {known[corpus].spdx} |")
+            spdx = by_corpus[corpus].spdx
+            lines.append(f"| {name} | {wheel} | {corpus} | {count} | {spdx} |")
     return "\n".join(lines) + "\n"
 
 
@@ -261,12 +272,15 @@ def main() -> int:
     if not data or not (Path(data) / "multi30k").is_dir():
         print("set NMTLIB_DATA to a folder that has multi30k and cmn-eng-simple", file=sys.stderr)
         return 2
-    found = scan(corpora(Path(data)))
-    record, text = json.dumps(found.data(), indent=1, ensure_ascii=False) + "\n", page(found.files)
+    result = scan(corpora(Path(data)))
+    record = json.dumps(result.data(), indent=1, ensure_ascii=False) + "\n"
+    text = page(result.files)
     if options.check:
-        same = record == RECORD.read_text("utf-8") and text == PAGE.read_text("utf-8")
-        print("true" if same else "not true any more: run this script without --check")
-        return 0 if same else 1
+        if record == RECORD.read_text("utf-8") and text == PAGE.read_text("utf-8"):
+            print("true")
+            return 0
+        print("not true any more: run this script without --check")
+        return 1
     RECORD.write_text(record, "utf-8")
     PAGE.write_text(text, "utf-8")
     return 0

@@ -66,18 +66,22 @@ def clean(notebook: NotebookNode) -> NotebookNode:
     """Drop what differs from run to run and between machines; what people read stays."""
     metadata = {"kernelspec": KERNEL, "language_info": {"name": "python"}}
     notebook.metadata = nbformat.from_dict(metadata)
-    secret = ""  # after a question: what answers it is shown folded, up to the next text
+    # After a question, what answers it is shown folded, up to the next text:
+    #   ""  ->  "asked"  at a question  ->  "answered"  at the next output  ->  ""  at a text
+    secret = ""
     for number, cell in enumerate(notebook.cells, start=1):
         cell.setdefault("id", f"cell-{number:02d}")
-        kept = {key: cell.metadata[key] for key in KEPT if key in cell.metadata}
-        if "predict" in kept.get("tags", ()):  # JupyterLab folds the call, which names the answer
-            kept["jupyter"], secret = {"source_hidden": True}, "asked"
+        metadata = {key: cell.metadata[key] for key in KEPT if key in cell.metadata}
+        if "predict" in metadata.get("tags", ()):
+            metadata["jupyter"] = {"source_hidden": True}  # the call names the answer
+            secret = "asked"
         elif secret and cell.get("outputs"):  # unfolded as soon as the reader runs the cell
-            kept["jupyter"], secret = {"outputs_hidden": True}, "answered"
+            metadata["jupyter"] = {"outputs_hidden": True}
+            secret = "answered"
             cell.outputs.insert(0, nbformat.from_dict(NOTHING))
         elif secret == "answered" and cell.cell_type == "markdown":
             secret = ""
-        cell.metadata = nbformat.from_dict(kept)
+        cell.metadata = nbformat.from_dict(metadata)
         for output in cell.get("outputs", ()):
             # A widget's model dies with the kernel; the text beside it stays.
             output.get("data", {}).pop(WIDGET, None)
@@ -93,8 +97,9 @@ def objections(notebook: NotebookNode) -> Iterator[str]:
             text = output_text(output)
             if output.output_type == "stream" and output.name == "stderr":
                 yield f"cell {number} writes to stderr: {text.strip()[:300]}"
-            if found := ABSOLUTE_PATH.search(text):
-                yield f"cell {number} shows a path of this machine: {found[0]}"
+            path = ABSOLUTE_PATH.search(text)
+            if path:
+                yield f"cell {number} shows a path of this machine: {path[0]}"
 
 
 def output_text(output: NotebookNode) -> str:
@@ -102,7 +107,10 @@ def output_text(output: NotebookNode) -> str:
     texts = [output.get("text", ""), output.get("evalue", ""), *output.get("traceback", ())]
     data = output.get("data", {}).items()
     texts += [value for kind, value in data if not kind.startswith("image/")]
-    return "\n".join(text if isinstance(text, str) else json.dumps(text) for text in texts)
+    for place, text in enumerate(texts):
+        if not isinstance(text, str):  # a form of an output may be JSON
+            texts[place] = json.dumps(text)
+    return "\n".join(texts)
 
 
 def process(path: Path, *, check: bool, timeout: int) -> tuple[str, bool, float]:
@@ -128,9 +136,11 @@ def process(path: Path, *, check: bool, timeout: int) -> tuple[str, bool, float]
 
 def write_timings(seconds: dict[str, float]) -> None:
     """Put whole seconds into timings.json; notebooks that were not run keep theirs."""
-    known = json.loads(TIMINGS.read_text("utf-8")) if TIMINGS.is_file() else {}
-    known |= {name: round(value) for name, value in seconds.items()}
-    text = json.dumps(known, indent=2, sort_keys=True) + "\n"
+    timings = {}
+    if TIMINGS.is_file():
+        timings = json.loads(TIMINGS.read_text("utf-8"))
+    timings |= {name: round(value) for name, value in seconds.items()}
+    text = json.dumps(timings, indent=2, sort_keys=True) + "\n"
     TIMINGS.write_text(text, encoding="utf-8")
 
 
@@ -148,10 +158,10 @@ def main(arguments: list[str] | None = None) -> int:
     seconds, good = {}, True
     deeper = sorted(NOTEBOOKS.glob("deeper/*.ipynb"))
     for path in options.paths or [*sorted(NOTEBOOKS.glob("*.ipynb")), *deeper]:
-        done = process(path, check=options.check, timeout=options.timeout)
-        told, fine, seconds[path.stem] = done
-        good = good and fine
-        print(f"{path.name}  {seconds[path.stem]:.0f} s  {told}", flush=True)
+        report, is_good, spent = process(path, check=options.check, timeout=options.timeout)
+        seconds[path.stem] = spent
+        good = good and is_good
+        print(f"{path.name}  {spent:.0f} s  {report}", flush=True)
     if options.timings:
         write_timings(seconds)
     return 0 if good else 1

@@ -36,31 +36,36 @@ UNNATURAL = {  # English that sounds translated -> what to write
 
 
 def is_short(book: dict, path: Path) -> Iterator[str]:
-    if (words := words_of(book)) > MOST_WORDS:
+    words = words_of(book)
+    if words > MOST_WORDS:
         yield f"{words:,} words, at most {MOST_WORDS:,} are read in one go"
     lengths = [minutes.written(cell["source"]) for cell in code(book)]
-    if (median := statistics.median(lengths)) > MEDIAN_LINES:
+    median = statistics.median(lengths)
+    if median > MEDIAN_LINES:
         yield f"the median cell has {median} lines of code, at most {MEDIAN_LINES}"
 
 
 def asserts_little(book: dict, path: Path) -> Iterator[str]:
-    if (found := asserts_of(book)) > MOST_ASSERTS:
-        yield f"{found} asserts, at most {MOST_ASSERTS}: what is no part of the lesson is a test"
+    count = asserts_of(book)
+    if count > MOST_ASSERTS:
+        yield f"{count} asserts, at most {MOST_ASSERTS}: what is no part of the lesson is a test"
 
 
 def begins_with_few_imports(book: dict, path: Path) -> Iterator[str]:
     first = next(iter(code(book)), {"source": ""})
     if "plots.setup()" not in first["source"]:
         yield f"{first['id']}: plots.setup() comes here, before anything is shown"
-    if len(found := re.findall(r"(?m)^(?:from|import) ", first["source"])) > MOST_IMPORTS:
-        yield f"{first['id']}: {len(found)} imports, at most {MOST_IMPORTS} before the first idea"
+    imports = re.findall(r"(?m)^(?:from|import) ", first["source"])
+    if len(imports) > MOST_IMPORTS:
+        yield f"{first['id']}: {len(imports)} imports, at most {MOST_IMPORTS} before the first idea"
 
 
 def is_written_in_natural_english(book: dict, path: Path) -> Iterator[str]:
     for cell in book["cells"]:
         if cell["cell_type"] == "markdown":
             text = re.sub(r"(?s)```.*?```|`[^`]*`|\$[^$]*\$", "", cell["source"])
-            yield from (f"{cell.get('id')}: {finding}" for finding in unnatural(text))
+            for finding in unnatural(text):
+                yield f"{cell.get('id')}: {finding}"
 
 
 def unnatural(text: str) -> Iterator[str]:
@@ -79,7 +84,8 @@ def gives_each_symbol_one_meaning(book: dict, path: Path) -> Iterator[str]:
 def has_code_to_imitate(book: dict, path: Path) -> Iterator[str]:
     for cell in code(book):
         if "predict" not in tags(cell):
-            yield from (f"{cell['id']}: {finding}" for finding in clever(cell["source"]))
+            for finding in clever(cell["source"]):
+                yield f"{cell['id']}: {finding}"
 
 
 def clever(source: str) -> Iterator[str]:
@@ -106,8 +112,8 @@ def _has(trees: Iterable[ast.AST], kind: Any) -> bool:
 
 def compares_its_pictures(book: dict, path: Path) -> Iterator[str]:
     for cell in code(book):
-        shown = [output.get("data", {}) for output in cell["outputs"]]
-        if "nbval-ignore-output" in tags(cell) and any("image/png" in data for data in shown):
+        has_picture = any("image/png" in output.get("data", {}) for output in cell["outputs"])
+        if has_picture and "nbval-ignore-output" in tags(cell):
             yield f"{cell['id']}: a picture that is not compared; call plots.varies() if it varies"
 
 

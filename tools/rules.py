@@ -68,17 +68,20 @@ def writes_nothing_to_stderr(book: dict, path: Path) -> Iterator[str]:
 
 
 def stores_no_state(book: dict, path: Path) -> Iterator[str]:
-    if extra := set(book["metadata"]) - {"kernelspec", "language_info"}:
+    extra = set(book["metadata"]) - {"kernelspec", "language_info"}
+    if extra:
         yield f"notebook metadata {sorted(extra)}"
     for cell in book["cells"]:
-        if extra := set(cell["metadata"]) - {*KEPT, "jupyter"}:
+        extra = set(cell["metadata"]) - {*KEPT, "jupyter"}
+        if extra:
             yield f"{cell['id']}: cell metadata {sorted(extra)}"
         if any(WIDGET in output.get("data", {}) for output in cell.get("outputs", ())):
             yield f"{cell['id']}: a widget is stored; no reader can see it"
 
 
 def names_the_usual_kernel(book: dict, path: Path) -> Iterator[str]:
-    if (name := book["metadata"].get("kernelspec", {}).get("name")) != "python3":
+    name = book["metadata"].get("kernelspec", {}).get("name")
+    if name != "python3":
         yield f"kernelspec {name!r}, not 'python3'"
 
 
@@ -86,10 +89,12 @@ def names_no_machine(book: dict, path: Path) -> Iterator[str]:
     for cell in book["cells"]:
         texts = [cell["source"], *(output_text(output) for output in cell.get("outputs", ()))]
         for text in texts:
-            if found := ABSOLUTE_PATH.search(text):
-                yield f"{cell['id']}: a path of some machine, {found[0]!r}"
-            if found := re.search(r"(?i)\S*index-url\S*|\bPIP_\w+", text):
-                yield f"{cell['id']}: where this machine gets its packages from, {found[0]!r}"
+            path_here = ABSOLUTE_PATH.search(text)
+            if path_here:
+                yield f"{cell['id']}: a path of some machine, {path_here[0]!r}"
+            index = re.search(r"(?i)\S*index-url\S*|\bPIP_\w+", text)
+            if index:
+                yield f"{cell['id']}: where this machine gets its packages from, {index[0]!r}"
 
 
 def ends_no_cell_with_a_semicolon(book: dict, path: Path) -> Iterator[str]:
@@ -100,7 +105,8 @@ def ends_no_cell_with_a_semicolon(book: dict, path: Path) -> Iterator[str]:
 
 def keeps_cells_short(book: dict, path: Path) -> Iterator[str]:
     for cell in code(book):
-        if (lines := len(cell["source"].splitlines())) > MAX_LINES:
+        lines = len(cell["source"].splitlines())
+        if lines > MAX_LINES:
             yield f"{cell['id']}: {lines} lines of code, at most {MAX_LINES} can be taken in"
 
 
@@ -121,8 +127,8 @@ def asserts_its_claims(book: dict, path: Path) -> Iterator[str]:
 
 
 def shows_pictures(book: dict, path: Path) -> Iterator[str]:
-    shown = (output.get("data", {}) for cell in code(book) for output in cell["outputs"])
-    pictures = [data for data in shown if "image/png" in data]
+    outputs = [output.get("data", {}) for cell in code(book) for output in cell["outputs"]]
+    pictures = [data for data in outputs if "image/png" in data]
     if not pictures:
         yield "no picture"
     if any(data.get("text/plain", "").startswith("<Figure size") for data in pictures):
@@ -143,14 +149,17 @@ def shown_of_a_folded(cell: dict) -> str | None:
     first = cell["outputs"][0]
     forms = first.get("data", {"text/plain": first.get("text", "")})
     texts = [forms[kind] for kind in FOLDED_FORMS if isinstance(forms.get(kind), str)]
-    lines = [line for line in texts[0].split("\n") if line] if texts else []
+    if not texts:
+        return None
+    lines = [line for line in texts[0].split("\n") if line]
     return lines[0] if lines else None
 
 
 def tells_no_answer_while_folded(book: dict, path: Path) -> Iterator[str]:
     for cell in code(book):
         if cell["metadata"].get("jupyter", {}).get("outputs_hidden"):
-            if line := shown_of_a_folded(cell):
+            line = shown_of_a_folded(cell)
+            if line:
                 yield f"{cell['id']}: folded, JupyterLab still shows {line[:60]!r}"
 
 
@@ -158,9 +167,9 @@ def opens_with_what_it_gives_and_needs(book: dict, path: Path) -> Iterator[str]:
     opening = prose(list(takewhile(lambda cell: cell["cell_type"] != "code", book["cells"])))
     if not re.match(r"# \S", opening):
         yield "the first cell does not start with a title (# ...)"
-    for wanted, pattern in OPENING.items():
+    for subject, pattern in OPENING.items():
         if not re.search(pattern, opening, re.IGNORECASE):
-            yield f"the opening does not say {wanted} (/{pattern}/)"
+            yield f"the opening does not say {subject} (/{pattern}/)"
 
 
 def states_honest_minutes(book: dict, path: Path) -> Iterator[str]:
@@ -173,14 +182,19 @@ def states_honest_minutes(book: dict, path: Path) -> Iterator[str]:
 
 def closes_with_summary_exercises_and_reading(book: dict, path: Path) -> Iterator[str]:
     text = prose(book["cells"])
-    found = [heading.lower() for heading in headings(text)]
-    parts = ("summary", "exercises", "further reading")
-    places = [max((i for i, h in enumerate(found) if p in h), default=-1) for p in parts]
+    places = []  # of the last heading with each of these words; -1 for none
+    for part in ("summary", "exercises", "further reading"):
+        place = -1
+        for number, heading in enumerate(headings(text)):
+            if part in heading.lower():
+                place = number
+        places.append(place)
     if -1 in places or places != sorted(places):
         yield "it does not close with Summary, Exercises, Further reading, in this order"
     exercises = re.split(r"(?im)^#+.*\bexercises\b.*$", text)[-1].lower()
     grades = ("easy", "medium", "hard")
-    if missing := [grade for grade in grades if not re.search(rf"\b{grade}\b", exercises)]:
+    missing = [grade for grade in grades if not re.search(rf"\b{grade}\b", exercises)]
+    if missing:
         yield f"no {' and no '.join(missing)} exercise"
 
 
@@ -220,12 +234,13 @@ RULES = [
 def findings(path: Path) -> Iterator[str]:
     """What all rules find in a stored notebook."""
     book = nbformat.read(path, as_version=4)
-    found = ((rule.__name__, finding) for rule in RULES for finding in rule(book, path))
-    yield from (f"{path.name} {rule}: {finding}" for rule, finding in found)
+    for rule in RULES:
+        for finding in rule(book, path):
+            yield f"{path.name} {rule.__name__}: {finding}"
 
 
 if __name__ == "__main__":
     paths = map(Path, sys.argv[1:] or sorted(NOTEBOOKS.glob("*.ipynb")))
-    found = [finding for path in paths for finding in findings(path)]
-    print("\n".join(found) or "nothing is wrong")
-    sys.exit(1 if found else 0)
+    problems = [finding for path in paths for finding in findings(path)]
+    print("\n".join(problems) or "nothing is wrong")
+    sys.exit(1 if problems else 0)

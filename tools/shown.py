@@ -37,10 +37,12 @@ def anchors(file: Path) -> set[str]:
     """The anchors of a notebook (as in JupyterLab) or of a Markdown file (as on GitHub)."""
     if file.suffix == ".ipynb":
         cells = nbformat.read(file, as_version=4)["cells"]
-        named = {heading.replace(" ", "-") for heading in headings(prose(cells))}
-        return named | {f"cell-id={cell['id']}" for cell in cells}
-    found = headings(file.read_text("utf-8"))
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in found}
+        names = {heading.replace(" ", "-") for heading in headings(prose(cells))}
+        return names | {f"cell-id={cell['id']}" for cell in cells}
+    names = set()
+    for heading in headings(file.read_text("utf-8")):
+        names.add(re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-"))
+    return names
 
 
 def names_figures_that_exist(book: dict, path: Path) -> Iterator[str]:
@@ -53,19 +55,21 @@ def names_figures_that_exist(book: dict, path: Path) -> Iterator[str]:
 def describes_its_pictures(book: dict, path: Path) -> Iterator[str]:
     for cell in code(book):
         for output in cell["outputs"]:
-            for kind in (kind for kind in output.get("data", {}) if kind.startswith("image/")):
+            for kind in output.get("data", {}):
                 alt = output["metadata"].get(kind, {}).get("alt", "")
-                if len(alt.split()) <= FEW:
+                if kind.startswith("image/") and len(alt.split()) <= FEW:
                     yield f"{cell['id']}: a picture without alternative text, {alt!r}"
     for cell in book["cells"]:
-        yield from (f"{cell['id']}: {finding}" for finding in undescribed(cell["source"]))
+        for finding in undescribed(cell["source"]):
+            yield f"{cell['id']}: {finding}"
 
 
 def undescribed(text: str) -> Iterator[str]:
     """The pictures of Markdown text whose alternative text says too little."""
     for alt, file, tag in PICTURE.findall(text):
-        if found := re.search(r"alt=[\"']([^\"']*)", tag):
-            alt = found[1]
+        attribute = re.search(r"alt=[\"']([^\"']*)", tag)
+        if attribute:
+            alt = attribute[1]
         if len(alt.split()) <= FEW or (file and Path(file).name in alt):
             yield f"the alternative text {alt!r} of {file or tag} says too little"
 
@@ -75,9 +79,10 @@ def has_a_deck(book: dict, path: Path) -> Iterator[str]:
     if cells and not cells[0]["metadata"]["slide"]["begins"]:
         yield "its slides begin with a fragment"
         return
-    slides = [list(on) for _, on in groupby(cells, lambda c: c["metadata"]["slide"]["number"])]
+    groups = groupby(cells, lambda cell: cell["metadata"]["slide"]["number"])
+    slides = [list(cells_of_slide) for _, cells_of_slide in groups]
     if not FEWEST <= len(slides) <= MOST:
         yield f"{len(slides)} slides; a deck has {FEWEST} to {MOST}"
-    for on in slides:
-        if (high := height(on)) > ROOM:
-            yield f"{on[0]['id']}: its slide is too full, {high:.0f} rem of {ROOM}"
+    for slide in slides:
+        if height(slide) > ROOM:
+            yield f"{slide[0]['id']}: its slide is too full, {height(slide):.0f} rem of {ROOM}"
