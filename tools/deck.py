@@ -41,8 +41,14 @@ def sections(source: str) -> list[Section]:
     plain = re.sub(r"(?ms)^```.*?^```", lambda code: " " * len(code[0]), source)
     starts = [match.start() for match in HEADING.finditer(plain)]
     parts = [source[a:b] for a, b in zip([0, *starts], [*starts, len(source)], strict=True)]
-    cut = (part.partition("\n") if part.startswith("#") else ("", "", part) for part in parts)
-    return [Section(heading, text.strip()) for heading, _, text in cut if heading or text.strip()]
+    result = []
+    for part in parts:
+        heading, text = "", part
+        if part.startswith("#"):
+            heading, _, text = part.partition("\n")
+        if heading or text.strip():
+            result.append(Section(heading, text.strip()))
+    return result
 
 
 def main_section(source: str) -> Section:
@@ -60,57 +66,73 @@ def lead(text: str) -> str:
     if re.match(r"[-*] |\d+\. ", blocks[0]):
         items = re.split(r"(?m)^(?=[-*] |\d+\. )", blocks[0])[1:]
         return "".join(f"{sentences(item, 1)}\n" for item in items[:ITEMS])
-    short = blocks[0] if blocks[0].startswith((">", "$$", "|")) else sentences(blocks[0], WORDS)
+    short = blocks[0]
+    if not short.startswith((">", "$$", "|")):  # a quotation, formula or table stays whole
+        short = sentences(short, WORDS)
     formula = re.search(r"(?s)\$\$.*?\$\$", text)
-    return short + (f"\n\n{formula[0]}" if formula and formula[0] not in short else "")
+    if formula and formula[0] not in short:
+        short += f"\n\n{formula[0]}"
+    return short
 
 
 def sentences(text: str, words: int) -> str:
     """Whole sentences from the start of a text: as many as fit, at least one."""
-    first, *others = SENTENCE.split(text.strip())
-    for other in others:
-        if len(f"{first} {other}".split()) > words:
+    start, *sentences_after = SENTENCE.split(text.strip())
+    for sentence in sentences_after:
+        longer = f"{start} {sentence}"
+        if len(longer.split()) > words:
             break
-        first = f"{first} {other}"
-    return first
+        start = longer
+    return start
 
 
 def deck(book: dict) -> list[dict]:
     """The cells of a notebook's slides, shortened; `metadata.slide` says where each stands."""
-    heading, cells = "", list[dict]()
+    heading = ""  # above the present cell
+    cells = list[dict]()
     for cell in book["cells"]:
-        section = main_section(cell["source"]) if cell["cell_type"] == "markdown" else None
-        heading = section.heading if section and section.heading else heading
+        is_text = cell["cell_type"] == "markdown"
+        section = Section("", "")
+        if is_text:
+            section = main_section(cell["source"])
+            heading = section.heading or heading
         kind = cell["metadata"].get("slideshow", {}).get("slide_type", "skip")
         if kind in KINDS:
             begins = kind in ("slide", "subslide")
             title = heading if not cells else re.sub("^#+", "##", heading)
             place = {"begins": begins, "ends": False, "kind": KINDS[kind], "title": title}
-            source, outputs = _shown(cell) if section is None else (lead(section.text), None)
-            changed = {"source": source} | ({} if outputs is None else {"outputs": outputs})
-            cells.append({**cell, **changed, "metadata": {**cell["metadata"], "slide": place}})
-        if cell["cell_type"] == "markdown" and (rest := sections(cell["source"])):
-            heading = rest[-1].heading or heading
+            slide = {**cell, "metadata": {**cell["metadata"], "slide": place}}
+            if is_text:
+                slide["source"] = lead(section.text)
+            else:
+                slide["source"], slide["outputs"] = _shown(cell)
+            cells.append(slide)
+        if is_text and sections(cell["source"]):  # what comes next is below its last heading
+            heading = sections(cell["source"])[-1].heading or heading
     return numbered(legibly(cells))
 
 
 def legibly(cells: list[dict]) -> list[dict]:
     """The cells of a deck with each picture in bands that can be read, a slide each."""
-    found = list[dict]()
+    legible_cells = list[dict]()
     for cell in cells:
         pictures = [o for o in cell.get("outputs", ()) if "image/png" in o.get("data", {})]
-        if len(pictures) != 1 or len(parts := legible.bands(pictures[0])) == 1:
-            found.append(cell)
+        bands = []
+        if len(pictures) == 1:
+            bands = legible.bands(pictures[0])
+        if len(bands) < 2:
+            legible_cells.append(cell)
             continue
         place = cell["metadata"]["slide"]
-        for number, part in enumerate(parts, 1):
-            title = f"{place['title']} ({number} of {len(parts)})"
-            one = {**place, "title": title, "begins": place["begins"] or number > 1, "ends": False}
-            band = {**cell, "outputs": [part], "metadata": {**cell["metadata"], "slide": one}}
+        for number, output in enumerate(bands, 1):
+            title = f"{place['title']} ({number} of {len(bands)})"
+            begins = place["begins"] or number > 1
+            slide = {**place, "title": title, "begins": begins, "ends": False}
+            band = {**cell, "outputs": [output], "metadata": {**cell["metadata"], "slide": slide}}
             if "id" in cell:
                 band["id"] = f"{cell['id']}-{number}"
-            found.append(band)
-    return found
+            legible_cells.append(band)
+    return legible_cells
 
 
 def numbered(cells: list[dict]) -> list[dict]:
@@ -126,16 +148,17 @@ def numbered(cells: list[dict]) -> list[dict]:
 def chosen(book: dict, opening: str, slides: Sequence[tuple[str, str, str]]) -> list[dict]:
     """A title, then a slide for each (cell, claim, words): pictures first, words below them."""
     cells = {cell["id"]: cell for cell in book["cells"]}
-    title = next(found[0] for cell in book["cells"] if (found := HEADING.search(cell["source"])))
+    headings = [HEADING.search(cell["source"]) for cell in book["cells"]]
+    title = next(heading[0] for heading in headings if heading)
     text = {"cell_type": "markdown", "metadata": dict[str, Any]()}
-    found = [_slide(text | {"source": opening}, 1, title, kind="opening")]
+    deck_cells = [_slide(text | {"source": opening}, 1, title, kind="opening")]
     for number, (name, claim, words) in enumerate(slides, 2):
         source, outputs = _shown(cells[name])
         cell = {**cells[name], "source": source, "outputs": outputs}
-        found.append(_slide(cell, number, f"## {claim}", ends=False))
+        deck_cells.append(_slide(cell, number, f"## {claim}", ends=False))
         below = text | {"source": words}
-        found.append(_slide(below, number, "", begins=False, kind="words"))
-    return numbered(legibly(found))
+        deck_cells.append(_slide(below, number, "", begins=False, kind="words"))
+    return numbered(legibly(deck_cells))
 
 
 def _slide(
@@ -157,7 +180,8 @@ def height(cells: list[dict]) -> float:
             prose.append(cell["source"])
         elif not cell["metadata"].get("jupyter", {}).get("source_hidden"):
             small.append(cell["source"])
-        rem += 16.0 * any("image/png" in data for data in datas)
+        if any("image/png" in data for data in datas):
+            rem += 16.0
         rem += sum(4.0 * text.count("$$") / 2 + 1.9 * _lines(text, 75) for text in prose)
         rem += sum(0.5 + 1.3 * _lines(text, 100) for text in small if text)
     return rem
@@ -172,4 +196,6 @@ def _shown(cell: dict) -> tuple[str, list[dict]]:
     """Code and outputs of a cell on a slide: of one that draws the pictures alone."""
     pictures = [output for output in cell["outputs"] if "image/png" in output.get("data", {})]
     source = re.sub(r"\n{3,}", "\n\n", cell["source"])
-    return ("", pictures) if pictures else (source, cell["outputs"])
+    if pictures:
+        return "", pictures
+    return source, cell["outputs"]

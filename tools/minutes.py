@@ -31,8 +31,10 @@ def minutes(book: dict) -> float:
             texts.append(cell["source"])
         elif "predict" not in cell["metadata"].get("tags", ()):  # such code is folded away
             lines += written(cell["source"])
-        for data in (output.get("data", {}) for output in cell.get("outputs", ())):
-            figures += "image/png" in data
+        for output in cell.get("outputs", ()):
+            data = output.get("data", {})
+            if "image/png" in data:
+                figures += 1
             texts.append(data.get("text/markdown", ""))
     lines += sum(written(match[2]) for text in texts for match in FENCED.finditer(text))
     words = sum(len(FORMULA.sub("x", FENCED.sub("", text)).split()) for text in texts)
@@ -46,8 +48,11 @@ def written(code: str) -> int:
 
 def stated(book: dict) -> int | None:
     """The minutes that the opening states, or None."""
-    found = (STATED.search(cell["source"]) for cell in _prose(book))
-    return next((int(match[2]) for match in found if match), None)
+    for cell in _prose(book):
+        match = STATED.search(cell["source"])
+        if match:
+            return int(match[2])
+    return None
 
 
 def state(book: dict) -> int:

@@ -60,8 +60,11 @@ def columns(text: str) -> int:
 def write_slides(path: Path, folder: Path) -> Path:
     """The deck of a notebook, as HTML that needs only mathjax.js beside it."""
     book = nbformat.read(path, as_version=4)
-    own = DECKS.get(path.stem)
-    page = html(chosen(book, **own) if own else deck(book), path.stem, "slides")
+    if path.stem in DECKS:  # it has slides of its own
+        cells = chosen(book, **DECKS[path.stem])
+    else:
+        cells = deck(book)
+    page = html(cells, path.stem, "slides")
     file = folder / f"{path.stem}.html"
     # another notebook is another deck
     file.write_text(re.sub(r'(href="\d\d_\w+)\.ipynb', r"\1.html", page), encoding="utf-8")
@@ -84,10 +87,10 @@ def chromium(*options: str, page: Path) -> str:
 
     Raises FileNotFoundError where there is none.
     """
-    found = next(filter(None, map(shutil.which, CHROMIUM)), None)
-    if found is None:
+    programs = [*filter(None, map(shutil.which, CHROMIUM))]
+    if not programs:
         raise FileNotFoundError(f"no Chromium: install one of {', '.join(CHROMIUM)}")
-    command = [found, *FLAGS.split(), "--virtual-time-budget=60000", *options, page.as_uri()]
+    command = [programs[0], *FLAGS.split(), "--virtual-time-budget=60000", *options, page.as_uri()]
     return subprocess.run(command, check=True, capture_output=True, text=True, timeout=1800).stdout
 
 

@@ -52,10 +52,10 @@ def run_notebooks(processor: str, paths: Sequence[Path], jobs: str) -> tuple[boo
     options = ["--nbval", "-q", "--color=no", "-c", str(ROOT / "pyproject.toml"), "-n", jobs]
     options += ["-m", ""]  # also the deeper notebooks
     command = [sys.executable, "-m", "pytest", *options, *map(str, paths)]
-    done = subprocess.run(
+    result = subprocess.run(
         command, cwd=ROOT, env=environment, capture_output=True, encoding="utf-8", errors="replace"
     )
-    return done.returncode == 0, (done.stdout + done.stderr).strip()
+    return result.returncode == 0, (result.stdout + result.stderr).strip()
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -94,7 +94,7 @@ def write_as_stored(now: str, stored: str, room: float = ROOM, *, whole: bool = 
     if len(lines) != len(stored_lines):
         return now
     pairs = zip(lines, stored_lines, strict=True)
-    return "\n".join(write_line_as_stored(line, other, room, whole) for line, other in pairs)
+    return "\n".join(write_line_as_stored(line, before, room, whole) for line, before in pairs)
 
 
 def write_line_as_stored(now: str, stored: str, room: float, whole: bool) -> str:
@@ -116,7 +116,9 @@ def write_line_as_stored(now: str, stored: str, room: float, whole: bool) -> str
 
 def split_at_numbers(line: str, whole: bool = False) -> list[str]:
     """Words, number, words, number, …, words: the numbers have odd positions."""
-    numbers = f"{MEASURED}|{WHOLE}" if whole else MEASURED
+    numbers = MEASURED
+    if whole:
+        numbers = f"{MEASURED}|{WHOLE}"
     parts, end = [], 0
     for match in re.finditer(f"(?:{SHAPE})|({numbers})", line):
         if match[1]:

@@ -58,8 +58,9 @@ def cell_figure(notebook: str, cell: str, language: str = "en") -> bytes:
     """The figure that a cell of a notebook stores."""
     place = ROOT / FOLDERS[language] / f"{notebook}.ipynb"
     cells = json.loads(place.read_text("utf-8"))["cells"]
-    (outputs,) = [each["outputs"] for each in cells if each["id"] == cell]
-    (png,) = [png for o in outputs if (png := o.get("data", {}).get("image/png"))]
+    (outputs,) = [part["outputs"] for part in cells if part["id"] == cell]
+    pictures = [output.get("data", {}).get("image/png") for output in outputs]
+    (png,) = filter(None, pictures)
     return base64.b64decode(png)
 
 
@@ -79,8 +80,8 @@ def darkened(image: Image.Image) -> Image.Image:
     colours, alpha = pixels[..., :3], pixels[..., 3:]
     mirrored = (colours + 1 - 2 * colours.mean(-1, keepdims=True)).clip(0, 1)
     black, white = np.array(DARK) / 255, np.array(LIGHT) / 255
-    found = np.concatenate([black + (white - black) * mirrored, alpha], axis=-1)
-    return Image.fromarray((255 * found).round().astype(np.uint8), "RGBA")
+    dark = np.concatenate([black + (white - black) * mirrored, alpha], axis=-1)
+    return Image.fromarray((255 * dark).round().astype(np.uint8), "RGBA")
 
 
 def tile(group: str, notebook: str, title: str, cell: str, language: str) -> Figure:
