@@ -53,12 +53,12 @@ def gather(source: Path, repository: str, branch: str) -> None:
     shutil.copytree(ROOT / "figures", source / "figures")
     paths = [path for pattern in PAGES for path in sorted(ROOT.glob(pattern))]
     pages = {path.relative_to(ROOT).as_posix() for path in paths}
-    shown: set[str] = set()
+    waiting: set[str] = set()  # files and folders that are linked, and need a page
     for name in sorted(pages):
         text = (ROOT / name).read_text("utf-8")
 
         def link(target: str, name: str = name) -> str:
-            return _target(target, name, pages, shown)
+            return _target(target, name, pages, waiting)
 
         if name.endswith(".ipynb"):
             up = "../" * name.count("/")
@@ -74,9 +74,9 @@ def gather(source: Path, repository: str, branch: str) -> None:
     write(source / "glossary.md", glossary.page())
     for name, text in api.pages().items():
         write(source / "api" / name, text)
-    while shown:
-        name = shown.pop()
-        write(source / "files" / f"{name}.md", file_page(name, shown))
+    while waiting:  # the page of a folder links to the files in it
+        name = waiting.pop()
+        write(source / "files" / f"{name}.md", file_page(name, waiting))
 
 
 def write(path: Path, text: str) -> None:
@@ -101,35 +101,49 @@ def slug(heading: str) -> str:
 
 def heading(name: str, fragment: str) -> str:
     """The heading that a link to a place in a file names, itself or by the id of its cell."""
-    cell = fragment.removeprefix("cell-id=")
-    if cell == fragment:
+    id = fragment.removeprefix("cell-id=")
+    if id == fragment:
         return fragment
     cells = json.loads((ROOT / name).read_text("utf-8"))["cells"]
-    (text,) = ("".join(each["source"]) for each in cells if each["id"] == cell)
+    (text,) = ("".join(cell["source"]) for cell in cells if cell["id"] == id)
     return re.search(r"(?m)^#+ (.*)$", text)[1]
 
 
 def relink(text: str, link: Callable[[str], str]) -> str:
     """Some Markdown with each target of a link outside code replaced by `link(target)`."""
-    return CODE_OR_LINK.sub(lambda found: found[1] or f"]({link(found[2])})", text)
+
+    def replace(match: re.Match[str]) -> str:
+        code, target = match.groups()
+        return code or f"]({link(target)})"
+
+    return CODE_OR_LINK.sub(replace, text)
 
 
-def _target(target: str, page: str, pages: set[str], shown: set[str]) -> str:
-    """Where a link of `page` leads on the site; what needs a page of its own goes to `shown`."""
+def _target(target: str, page: str, pages: set[str], waiting: set[str]) -> str:
+    """Where a link of `page` leads on the site; what needs a page of its own goes to `waiting`.
+
+    _target("../README.md#install", "docs/core.md", …)     "/index.md"
+    _target("checks.md#a-check", "docs/core.md", …)        "checks.md#a-check"
+    _target("../nmtlib/run.py", "docs/core.md", …)         "/api/nmtlib.md#nmtlib-run"
+    _target("../tools/deck.py", "docs/core.md", …)         "/files/tools/deck.py.md"
+    """
     if re.match(r"[a-z]+:", target):
         return target
     path, sharp, fragment = target.partition("#")
-    place = os.path.normpath(Path(page).parent / unquote(path)) if path else page
+    place = page
+    if path:
+        place = os.path.normpath(Path(page).parent / unquote(path))
     if path and place in INSTEAD:
         return INSTEAD[place]
     end = sharp + slug(heading(place, unquote(fragment)))
     if not path or place in pages or place.endswith(PICTURES):
         return path + end
-    if (found := api.place(place)) is not None:
-        return f"/api/{found}"
+    section = api.place(place)
+    if section is not None:
+        return f"/api/{section}"
     if not (ROOT / place).exists():
         return target  # Sphinx will say so
-    shown.add(place)
+    waiting.add(place)
     return f"/files/{quote(place)}.md"
 
 
@@ -140,7 +154,8 @@ def launch(name: str, repository: str, branch: str) -> str:
     if "/zh/" in name:
         words = ("下载", "在 Colab 打开", "编辑", "作业")
     download, open_it, change, homework = words
-    links, stem = {download: f"{up}_sources/{name}"}, Path(name).stem
+    links = {download: f"{up}_sources/{name}"}
+    stem = Path(name).stem
     folder = Path(name).parent
     if folder.name in ("notebooks", "zh"):
         for task in ROOT.glob(f"{folder}/homework/{stem.split('_')[0]}_*.ipynb"):
@@ -155,8 +170,9 @@ def launch(name: str, repository: str, branch: str) -> str:
     if folder == Path("notebooks/zh/homework"):
         links["English"] = f"../../homework/{stem}.html"
     elif folder == Path("notebooks/zh"):
-        deeper = (ROOT / "notebooks" / "deeper" / f"{stem}.ipynb").is_file()
-        links["English"] = f"../{'deeper/' * deeper}{stem}.html"
+        links["English"] = f"../{stem}.html"
+        if (ROOT / "notebooks" / "deeper" / f"{stem}.ipynb").is_file():
+            links["English"] = f"../deeper/{stem}.html"
     elif (PRINTED / f"{stem}.pdf").is_file():
         links["PDF"] = f"{up}print/{stem}.pdf"
     if address.owner_and_name(repository):
@@ -168,10 +184,11 @@ def launch(name: str, repository: str, branch: str) -> str:
     return f'<p class="launch">{joined}</p>'
 
 
-def view(found: re.Match[str], up: str) -> str:
+def view(match: re.Match[str], up: str) -> str:
     """A link to a view of the explorer, from the page of a notebook."""
-    address = html.escape(f"{up}explorer/toy-de-en.html{found[1]}")
-    return f'<a href="{address}"><code>explorer.html{html.escape(found[1])}</code></a>'
+    fragment = html.escape(match[1])
+    page = html.escape(f"{up}explorer/toy-de-en.html")
+    return f'<a href="{page}{fragment}"><code>explorer.html{fragment}</code></a>'
 
 
 def notebook(text: str, link: Callable[[str], str], line: str, up: str = "../") -> str:
@@ -180,22 +197,27 @@ def notebook(text: str, link: Callable[[str], str], line: str, up: str = "../") 
     for cell in book["cells"]:
         if cell["cell_type"] == "markdown":
             text = relink("".join(cell["source"]), link)
-            cell["source"] = EXPLORER.sub(lambda found: view(found, up), text)
+            cell["source"] = EXPLORER.sub(lambda match: view(match, up), text)
         elif "predict" in cell["metadata"].get("tags", ()):
             cell["metadata"]["tags"].append("remove-input")  # as JupyterLab folds it away
         if "outputs" in cell:  # without the empty ones of a folded cell
-            cell["outputs"] = [each for each in cell["outputs"] if each.get("data") != {}]
-        kept = [output.get("metadata", {}) for output in cell.get("outputs", ())]
-        if spoken := " ".join(each["image/png"]["alt"] for each in kept if "image/png" in each):
-            cell["metadata"]["mystnb"] = {"image": {"alt": spoken}}
+            cell["outputs"] = [output for output in cell["outputs"] if output.get("data") != {}]
+        alts = []
+        for output in cell.get("outputs", ()):
+            pictures = output.get("metadata", {})
+            if "image/png" in pictures:
+                alts.append(pictures["image/png"]["alt"])
+        alt = " ".join(alts)
+        if alt:
+            cell["metadata"]["mystnb"] = {"image": {"alt": alt}}
     title, _, rest = book["cells"][0]["source"].partition("\n")
     book["cells"][0]["source"] = f"{title}\n\n{line}\n{rest}"
     framed = f"/{address.EXPLORER}"  # the same page, where the site has it
     return json.dumps(book).replace("/figures/explorer.html", framed)
 
 
-def file_page(name: str, shown: set[str]) -> str:
-    """A page that shows a file or folder of the project; what a folder holds goes to `shown`."""
+def file_page(name: str, waiting: set[str]) -> str:
+    """A page that shows a file or folder of the project; what a folder holds goes to `waiting`."""
     path = ROOT / name
     head = f"---\norphan: true\nnosearch: true\n---\n# `{name}`\n\n"
     if path.is_file():
@@ -205,9 +227,11 @@ def file_page(name: str, shown: set[str]) -> str:
         except UnicodeDecodeError:  # weights, or a compressed corpus
             text = f"{path.stat().st_size:,} bytes that are not text"
         return f"{head}{FENCE}{kind}\n{text}\n{FENCE}\n"
-    inside = sorted(each for each in path.iterdir() if each.is_file())
-    pictures = [each.name for each in inside if each.suffix == ".png"]
+    files = sorted(file for file in path.iterdir() if file.is_file())
+    pictures = [file for file in files if file.suffix == ".png"]
     if pictures:
-        return head + "\n".join(f"![{each[:-4]}](/{name}/{each})\n" for each in pictures)
-    shown.update(f"{name}/{each.name}" for each in inside)
-    return head + "\n".join(f"- [`{each.name}`](/files/{name}/{each.name}.md)" for each in inside)
+        lines = [f"![{file.name[:-4]}](/{name}/{file.name})\n" for file in pictures]
+        return head + "\n".join(lines)
+    waiting.update(f"{name}/{file.name}" for file in files)
+    lines = [f"- [`{file.name}`](/files/{name}/{file.name}.md)" for file in files]
+    return head + "\n".join(lines)

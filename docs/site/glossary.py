@@ -23,36 +23,50 @@ def page() -> str:
     """The page, in the order of the alphabet."""
     texts = {path: prose(path) for path in sorted(ROOT.glob("notebooks/[0-9]*.ipynb"))}
     terms = tomllib.loads(TERMS.read_text("utf-8"))["term"]
-    rows = [row(term, texts) for term in sorted(terms, key=lambda each: each["en"].lower())]
+    rows = [row(term, texts) for term in sorted(terms, key=lambda term: term["en"].lower())]
     return HEAD + "\n".join(rows) + "\n"
 
 
 def other_names() -> dict[str, str]:
     """What else a Chinese reader may call a term, and its Chinese, of a pair of characters."""
-    terms = [t for t in tomllib.loads(TERMS.read_text("utf-8"))["term"] if len(t["zh"]) > 1]
-    english = {re.sub(r" \(.*", "", term["en"]).lower(): term["zh"] for term in terms}
-    others = (dict.fromkeys([*t.get("not", ()), *t.get("also", ())], t["zh"]) for t in terms)
-    return english | {name.lower(): zh for names in others for name, zh in names.items()}
+    terms = tomllib.loads(TERMS.read_text("utf-8"))["term"]
+    terms = [term for term in terms if len(term["zh"]) > 1]
+    names = {without_brackets(term["en"]).lower(): term["zh"] for term in terms}
+    for term in terms:
+        for name in [*term.get("not", ()), *term.get("also", ())]:
+            names[name.lower()] = term["zh"]
+    return names
+
+
+def without_brackets(term: str) -> str:
+    """A term without what it is called as well: "BLEU" of "BLEU (score)"."""
+    return re.sub(r" \(.*", "", term)
 
 
 def prose(notebook: Path) -> str:
     """The Markdown of a notebook."""
     cells = json.loads(notebook.read_text("utf-8"))["cells"]
-    told = ["".join(each["source"]) for each in cells if each["cell_type"] == "markdown"]
-    return "\n".join(told)
+    texts = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown"]
+    return "\n".join(texts)
 
 
 def row(term: dict[str, str], texts: dict[Path, str]) -> str:
     """A term, what it means, its Chinese, and a link to the notebook to read about it."""
     link = ""
-    named = [path for path in texts if path.name.startswith(term.get("notebook", "none"))]
-    if best := (named or [explained(re.sub(r" \(.*", "", term["en"]), texts)])[0]:
+    best = None
+    for path in texts:  # the one that the glossary says
+        if path.name.startswith(term.get("notebook", "none")):
+            best = path
+            break
+    if best is None:
+        best = notebook_about(without_brackets(term["en"]), texts)
+    if best:
         title = re.search(r"# (.+)", texts[best])[1]
         link = f"[{title}](notebooks/{best.name})"
     return f"| {term['en']} | {term['means']} | {term['zh']} | {link} |"
 
 
-def explained(term: str, texts: dict[Path, str]) -> Path | None:
+def notebook_about(term: str, texts: dict[Path, str]) -> Path | None:
     """The notebook whose text uses a term most, the first of equals; None where none does."""
     word = re.compile(rf"\b{re.escape(term)}", re.IGNORECASE)
     used = {path: len(word.findall(re.sub(r"(?m)^#.*", "", text))) for path, text in texts.items()}
