@@ -33,14 +33,14 @@ EXPLORER = "explorer/cmn-en-zh.html"  # the page of the site that the live explo
 def repository() -> str:
     """The address of the repository, as the environment or pyproject.toml names it, or ""."""
     project = tomllib.loads(PROJECT.read_text("utf-8"))["project"]
-    named = os.environ.get("NMTLIB_REPOSITORY") or project.get("urls", {}).get("Repository", "")
-    return named.rstrip("/").removesuffix(".git")
+    address = os.environ.get("NMTLIB_REPOSITORY") or project.get("urls", {}).get("Repository", "")
+    return address.rstrip("/").removesuffix(".git")
 
 
 def owner_and_name(repository: str) -> str:
     """The "OWNER/NAME" of a repository on GitHub; "" for another one, which has no pages there."""
-    found = GITHUB.fullmatch(repository)
-    return f"{found[1]}/{found[2]}" if found else ""
+    match = GITHUB.fullmatch(repository)
+    return f"{match[1]}/{match[2]}" if match else ""
 
 
 def pages(repository: str) -> str:
@@ -75,12 +75,13 @@ def filled(text: str, language: str, repository: str, branch: str = "main") -> s
     else:
         kind = "unpublished"
 
-    def block(found: re.Match[str]) -> str:
-        if found[2] not in words["blocks"]:
-            return found[0]  # it is another script's, such as the headlines
-        return found[1] + words["blocks"][found[2]][kind].format(**facts)
+    def fill_block(match: re.Match[str]) -> str:
+        begin, name = match.groups()
+        if name not in words["blocks"]:
+            return match[0]  # it is another script's, such as the headlines
+        return begin + words["blocks"][name][kind].format(**facts)
 
-    return BLOCK.sub(block, text)
+    return BLOCK.sub(fill_block, text)
 
 
 def with_constant(project: str, repository: str) -> str:
@@ -99,11 +100,11 @@ def main() -> int:
     if len(sys.argv) > 2:
         branch = sys.argv[2]
     if len(sys.argv) > 1:
-        given = sys.argv[1]
-        if not owner_and_name(given):
-            print(f"expected https://github.com/OWNER/NAME, not {given!r}", file=sys.stderr)
+        argument = sys.argv[1]
+        if not owner_and_name(argument):
+            print(f"expected https://github.com/OWNER/NAME, not {argument!r}", file=sys.stderr)
             return 1
-        address = f"https://github.com/{owner_and_name(given)}"
+        address = f"https://github.com/{owner_and_name(argument)}"
         PROJECT.write_text(with_constant(PROJECT.read_text("utf-8"), address), "utf-8")
     for name, language in PAGES.items():
         page = ROOT / name

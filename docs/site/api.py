@@ -35,22 +35,25 @@ def place(path: str) -> str | None:
 
 def pages() -> dict[str, str]:
     """File name -> Markdown of each room of the package, and of the page that lists them."""
-    made, listed = {}, []
+    texts: dict[str, str] = {}
+    rooms = []  # the lines of the page that lists them
     for room in ROOMS:
         folder = ROOT.joinpath(*room.split("."))
+        # The rooms of the core have pages of their own.
         files = sorted(folder.glob("*.py") if room == "nmtlib" else folder.rglob("*.py"))
         files = [path for path in files if not SPOILERS & set(path.relative_to(ROOT).parts)]
         sections = [module(path, room in CORE) for path in sorted(files, key=_first)]
-        made[f"{room}.md"] = "#" + "\n\n".join(chain.from_iterable(sections))[2:]
-        about = ast.get_docstring(ast.parse((folder / "__init__.py").read_text("utf-8"))) or ""
-        listed.append(f"- [`{room}`]({room}.md): {prose(about.splitlines()[0])}")
+        # The first section begins with "## room": that is the title of the page.
+        texts[f"{room}.md"] = "#" + "\n\n".join(chain.from_iterable(sections))[2:]
+        docstring = ast.get_docstring(ast.parse((folder / "__init__.py").read_text("utf-8"))) or ""
+        rooms.append(f"- [`{room}`]({room}.md): {prose(docstring.splitlines()[0])}")
     tree = "\n".join(["```{toctree}", ":hidden:", "", *ROOMS, "```"])
     intro = (
         "# API\n\nWhat can be imported, room by room, from the docstrings. "
         "The names in `nmtlib.__all__` are stable.\n\n"
     )
-    made["index.md"] = intro + "\n".join(listed) + f"\n\n{tree}\n"
-    return made
+    texts["index.md"] = intro + "\n".join(rooms) + f"\n\n{tree}\n"
+    return texts
 
 
 def _first(path: Path) -> tuple[bool, Path]:
@@ -74,7 +77,9 @@ def module(path: Path, source: bool) -> Iterator[str]:
 
 def _is_constant(node: ast.stmt) -> bool:
     """Whether a statement names something public and short."""
-    target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
+    target = getattr(node, "target", None)
+    if isinstance(node, ast.Assign):
+        target = node.targets[0]
     if not isinstance(target, ast.Name) or not re.fullmatch(r"[A-Z][A-Z_]+", target.id):
         return False
     return node.end_lineno - node.lineno < 3
@@ -99,14 +104,15 @@ def definition(node: Definition, text: str, source: bool) -> Iterator[str]:
 
 def signature(node: Definition, text: str) -> str:
     """The lines of a definition down to its colon; of a class, also its fields and __init__."""
-    start = min([node.lineno, *(each.lineno for each in node.decorator_list)])
+    start = first_line(node)
     rows = text.splitlines()[start - 1 : node.body[0].lineno - 1] or [
         text.splitlines()[node.lineno - 1]
     ]
     if isinstance(node, ast.ClassDef):
-        fields = [lines(each, text) for each in node.body if _is_field(each)]
-        made = [each for each in node.body if getattr(each, "name", "") == "__init__"]
-        rows += fields + [textwrap.indent(signature(each, text), "    ") for each in made]
+        rows += [lines(statement, text) for statement in node.body if _is_field(statement)]
+        for statement in node.body:
+            if getattr(statement, "name", "") == "__init__":
+                rows.append(textwrap.indent(signature(statement, text), "    "))
     return textwrap.dedent("\n".join(rows).rstrip())
 
 
@@ -116,8 +122,13 @@ def _is_field(node: ast.stmt) -> bool:
 
 def lines(node: ast.stmt, text: str) -> str:
     """The source of a statement, with its comment where it stands on the same line."""
-    start = min([node.lineno, *(each.lineno for each in getattr(node, "decorator_list", ()))])
-    return "\n".join(text.splitlines()[start - 1 : node.end_lineno])
+    return "\n".join(text.splitlines()[first_line(node) - 1 : node.end_lineno])
+
+
+def first_line(node: ast.stmt) -> int:
+    """The line on which a statement begins, with its decorators."""
+    decorators = getattr(node, "decorator_list", ())
+    return min([node.lineno, *(decorator.lineno for decorator in decorators)])
 
 
 def fenced(code: str) -> str:
@@ -135,10 +146,17 @@ def prose(docstring: str) -> str:
         elif inside and not row.strip():
             rows.append("```")
         inside = starts or (inside and bool(row.strip()))
-        rows.append(row if inside or row.startswith("    ") else _escaped(row))
-    return "\n".join([*rows, "```"] if inside else rows)
+        if not inside and not row.startswith("    "):  # no code
+            row = _escaped(row)
+        rows.append(row)
+    if inside:
+        rows.append("```")
+    return "\n".join(rows)
 
 
 def _escaped(row: str) -> str:
     parts = re.split(r"(`[^`]*`)", row)
-    return "".join(p if p.startswith("`") else re.sub(r"([<$\[{#])", r"\\\1", p) for p in parts)
+    for place, part in enumerate(parts):
+        if not part.startswith("`"):
+            parts[place] = re.sub(r"([<$\[{#])", r"\\\1", part)
+    return "".join(parts)

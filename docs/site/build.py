@@ -31,7 +31,7 @@ def explore(html: Path) -> None:
 
     (html / "explorer").mkdir(exist_ok=True)
     for name in EXPLORED:
-        links = {other: f"{other}.html" for other in EXPLORED if other != name}
+        links = {model: f"{model}.html" for model in EXPLORED if model != name}
         page = html / "explorer" / f"{name}.html"
         write(name, page, links=links, notebooks="../notebooks/{stem}.html")
 

@@ -73,10 +73,10 @@ def finish(app: Sphinx, error: Exception | None) -> None:
         copy(package / mathjax_path, out / "_static" / "mathjax")
     (out / "_static" / "scripts" / "fontawesome.js").write_text("// site.css draws the icons\n")
     rmtree(out / "_static" / "vendor" / "fontawesome" / "webfonts")
-    first, basic = out / "_static" / "styles" / "theme.css", out / "_static" / "basic.css"
-    first.write_text(
-        basic.read_text("utf-8").replace("url(", "url(../"), "utf-8"
-    )  # it imports that
+    # theme.css only imports basic.css: with its text, the page needs one request less.
+    basic = (out / "_static" / "basic.css").read_text("utf-8")
+    first = out / "_static" / "styles" / "theme.css"
+    first.write_text(basic.replace("url(", "url(../"), "utf-8")
     theme = out / "_static" / "styles" / "pydata-sphinx-theme.css"
     theme.write_text(re.sub(ICONS, "", theme.read_text("utf-8")), "utf-8")
     light.drop_unused(
@@ -102,9 +102,11 @@ class Search(SearchEnglish):
 def one_language(tree: object, chinese: bool) -> str:
     """The side bar without the pages of the other language."""
     parts = re.split(r'(?=<p aria-level="2" class="caption")', str(tree))
-    start = parts[0] if not parts[0].startswith("<p aria-level") else ""
-    kept = [part for part in parts if part != start and (">中文<" in part) == chinese]
-    return start + "".join(kept).replace(">中文<", ">课程<")
+    start = ""
+    if not parts[0].startswith("<p aria-level"):
+        start = parts.pop(0)  # what comes before the first group of pages
+    groups = [part for part in parts if (">中文<" in part) == chinese]
+    return start + "".join(groups).replace(">中文<", ">课程<")
 
 
 def speak(app: Sphinx, page: str, template: str, context: dict, tree: object) -> None:
@@ -114,7 +116,8 @@ def speak(app: Sphinx, page: str, template: str, context: dict, tree: object) ->
     context["base"] = app.config.html_baseurl
     if "/zh/" in page:
         words = {"previous": "上一页", "next": "下一页"}
-        context["language"], context["theme_toc_title"] = "zh-CN", "目录"
+        context["language"] = "zh-CN"
+        context["theme_toc_title"] = "目录"
         context["_"] = lambda text: words.get(text.removesuffix(" page"), gettext(text))
 
 

@@ -84,10 +84,11 @@ def film(page: Page, name: str, language: str) -> None:
     page.evaluate(SIGN, SIGNS[language])
     frames.append(shot(page))
     times.append(HOLD)
-    how: dict[str, Any] = {"quality": 60, "method": 6}
-    more = {"save_all": True, "append_images": frames[1:], "duration": times, "loop": 1}
-    frames[0].save(FIGURES / f"{name}.webp", **how, **more)
-    frames[-2].save(FIGURES / f"{name.replace('film', 'film-still')}.webp", **how)
+    webp: dict[str, Any] = {"quality": 60, "method": 6}
+    animation = {"save_all": True, "append_images": frames[1:], "duration": times, "loop": 1}
+    frames[0].save(FIGURES / f"{name}.webp", **webp, **animation)
+    # The last frame shows the broken translation.
+    frames[-2].save(FIGURES / f"{name.replace('film', 'film-still')}.webp", **webp)
 
 
 def picture(browser: Any) -> None:
@@ -95,8 +96,8 @@ def picture(browser: Any) -> None:
     page = browser.new_page(viewport={"width": 1280, "height": 800}, device_scale_factor=1.5)
     page.goto(f"{PAGE.as_uri()}#lang=en&sentence={SENTENCE}")
     page.wait_for_selector("html[data-ready]")
-    seen = Image.open(io.BytesIO(page.screenshot(full_page=True)))
-    seen.quantize(256).save(FIGURES / "explorer.png", optimize=True)
+    image = Image.open(io.BytesIO(page.screenshot(full_page=True)))
+    image.quantize(256).save(FIGURES / "explorer.png", optimize=True)
     page.close()
 
 
@@ -117,9 +118,9 @@ def ending(language: str, theme: str) -> str:
     return chinese + dark
 
 
-def cards(browser: Any, seen: bytes, language: str, theme: str) -> None:
+def cards(browser: Any, screenshot: bytes, language: str, theme: str) -> None:
     """See it, build it, break it."""
-    card(browser, "see", PICTURE.format(encoded(seen)), language, theme)
+    card(browser, "see", PICTURE.format(encoded(screenshot)), language, theme)
     answer = graded_answer(language, theme)
     card(browser, "build", answer, language, theme, MONO)
     curves = cell_figure("06_masking", "puzzle-curves", language)
@@ -134,8 +135,8 @@ def graded_answer(language: str, theme: str) -> str:
     """What the grader prints about an attention without the scale, in four lines."""
     text = (ROOT / f"benchmarks/results/homework-check-{language}.txt").read_text("utf-8")
     title = re.split("[:：]", text)[0]
-    found = re.search(r"\[0, 0\]\D*?(-?\d+\.\d+)", text)[1]
-    first = f"{MEASURED[language]}<b style='color:{WRONG[theme]}'>{found}</b>"
+    number = re.search(r"\[0, 0\]\D*?(-?\d+\.\d+)", text)[1]
+    first = f"{MEASURED[language]}<b style='color:{WRONG[theme]}'>{number}</b>"
     lines = [line.strip() for line in text.splitlines() if line.startswith("  ")]
     # The labels are property, measured, expected, likely, read; the value of `measured` may go on
     # in a second line, so expected and likely are counted from the end.
@@ -158,10 +159,10 @@ def main() -> None:
             page = browser.new_page(viewport=SIZE, device_scale_factor=SCALE, color_scheme=theme)
             page.goto(f"{PAGE.as_uri()}#embed=1&lang={language}&sentence={SENTENCE}")
             page.wait_for_selector("html[data-ready]")
-            seen = page.locator("#picture").screenshot()
+            screenshot = page.locator("#picture").screenshot()  # before the film changes the page
             film(page, f"film{ending(language, theme)}", language)
             page.close()
-            cards(browser, seen, language, theme)
+            cards(browser, screenshot, language, theme)
 
 
 if __name__ == "__main__":
