@@ -44,14 +44,17 @@ def learn(name: str) -> dict[str, Any]:
     torch.manual_seed(settings.training.seed)
     moments: list[dict[str, Any]] = []
 
-    def keep(trainer: Trainer, updates: int) -> None:
-        loss, packed = trainer.validate().nll_per_token, pack_weights(trainer.model, BITS)
+    def keep_moment(trainer: Trainer, updates: int) -> None:
+        loss = trainer.validate().nll_per_token
+        packed = pack_weights(trainer.model, BITS)
         del packed["tensors"]  # the same each time
         moments.append({"updates": updates, "loss": round(loss, 3), **packed})
 
     def update(trainer: Trainer, batches: Sequence[Batch], labels: int) -> Totals:
-        if (before := trainer.progress.updates - 1) in MOMENTS:
-            keep(trainer, before)
+        # Its number counts this update already; the weights are those before it.
+        before = trainer.progress.updates - 1
+        if before in MOMENTS:
+            keep_moment(trainer, before)
         return plain_update(trainer, batches, labels)
 
     model = Transformer(settings.model)
@@ -60,7 +63,7 @@ def learn(name: str) -> dict[str, Any]:
     with torch.no_grad():
         for weights in model.parameters():
             weights.copy_(rounded(weights, BITS))  # what is counted is what the page holds
-    keep(trainer, trainer.progress.updates)
+    keep_moment(trainer, trainer.progress.updates)
     sources = [pair.source for pair in pairs.test]
     translated = Translator(model, *codecs, settings).translate(sources, beam=1)
     return {
@@ -71,7 +74,7 @@ def learn(name: str) -> dict[str, Any]:
         "toy": True,
         "source": pack_codec(codecs[0], []),
         "target": pack_codec(codecs[1], []),
-        "examples": [[p.source, p.target, pharaoh(p)] for p in pairs.test[:EXAMPLES]],
+        "examples": [[pair.source, pair.target, pharaoh(pair)] for pair in pairs.test[:EXAMPLES]],
         "right": sum(map(str.__eq__, translated, [pair.target for pair in pairs.test])),
         "tests": len(pairs.test),
         "tensors": [[name, list(value.shape)] for name, value in model.named_parameters()],

@@ -53,8 +53,8 @@ def pack(run: Run, name: str) -> dict[str, Any]:
     """
     translator = Translator.load(run.folder, device="cpu")
     require_expressible(translator.model.config, "explorer")
-    decoding, pairs = translator.settings.decoding, examples(translator, run)
-    sides = [pair.source for pair in pairs], [pair.target for pair in pairs]
+    decoding = translator.settings.decoding
+    pairs = examples(translator, run)
     return {
         "name": name,
         "languages": list(translator.settings.corpus.languages),
@@ -63,9 +63,9 @@ def pack(run: Run, name: str) -> dict[str, Any]:
         "smoothing": translator.settings.training.label_smoothing,
         "toy": toy_corpus(translator) != "",
         "lexicon": lexicon(translator),
-        "source": pack_codec(translator.source, sides[0]),
-        "target": pack_codec(translator.target, sides[1]),
-        "examples": [[p.source, p.target, pharaoh(p)] for p in pairs],
+        "source": pack_codec(translator.source, [pair.source for pair in pairs]),
+        "target": pack_codec(translator.target, [pair.target for pair in pairs]),
+        "examples": [[pair.source, pair.target, pharaoh(pair)] for pair in pairs],
         "breaks": BREAKS.get(name, {}),
         "learns": learning(name) != "",
         "confidence": confidence.to_dict(run.folder),
@@ -78,7 +78,9 @@ def pack(run: Run, name: str) -> dict[str, Any]:
 def learning(name: str) -> str:
     """The small training that the page of a shipped model plays, as JSON; "" for another run."""
     file = WEB.with_name(f"learning-{name[-5:]}.json")  # of the two languages
-    return file.read_text("utf-8").strip() if name in BREAKS and file.is_file() else ""
+    if name not in BREAKS or not file.is_file():
+        return ""
+    return file.read_text("utf-8").strip()
 
 
 def pack_weights(model: Transformer, bits: int = 10) -> dict[str, Any]:
@@ -141,8 +143,10 @@ def pack_bpe(tokenizer: BPETokenizer) -> dict[str, Any]:
 def toy_corpus(translator: Translator) -> str:
     """The bundled corpus that a model was trained on, in either direction; "" for another one."""
     name = translator.settings.corpus.name
-    both = {f"toy-{b}-{a}": toy for toy, (a, b) in TOY_CORPORA.items()}
-    return name if name in TOY_CORPORA else both.get(name, "")
+    if name in TOY_CORPORA:
+        return name
+    reversed_names = {f"toy-{b}-{a}": toy for toy, (a, b) in TOY_CORPORA.items()}
+    return reversed_names.get(name, "")
 
 
 def lexicon(translator: Translator) -> str:
@@ -153,7 +157,8 @@ def lexicon(translator: Translator) -> str:
     source = translator.source
     if not (toy_corpus(translator) and isinstance(source.tokenizer, WhitespaceTokenizer)):
         return ""
-    render, sampler = RENDERERS[translator.settings.corpus.languages[0]], Sampler(random.Random(0))
+    render = RENDERERS[translator.settings.corpus.languages[0]]
+    sampler = Sampler(random.Random(0))
     groups: dict[str, Counter[int]] = defaultdict(Counter)
     for _ in range(4_000):
         for word, keys in render(sampler.sentence()):
@@ -175,18 +180,22 @@ def examples(translator: Translator, run: Run) -> list[Pair]:
     """
     toy = toy_corpus(translator)
     if toy:
-        chosen = random.Random(0).sample(load_toy(toy, train=0, challenge=0).test, CANDIDATES)
-        same = translator.settings.corpus.name == toy
-        pairs = chosen if same else [pair.reversed() for pair in chosen]
+        pairs = random.Random(0).sample(load_toy(toy, train=0, challenge=0).test, CANDIDATES)
+        if translator.settings.corpus.name != toy:  # the other direction
+            pairs = [pair.reversed() for pair in pairs]
     else:
         pairs = samples(run)[0]
     rule = confidence.load(run.folder)
     if rule is None or not pairs:
         return pairs[:EXAMPLES]
     judged = confidence.judge(translator, pairs)
-    sure = [one for one in judged if not rule.doubts(one.perplexity)]
-    right = [one.pair for one in sure if not toy or one.translation == one.pair.target]
-    return (right or pairs)[:EXAMPLES]
+    good = []
+    for judgement in judged:
+        # Only a toy sentence has one right translation.
+        is_right = not toy or judgement.translation == judgement.pair.target
+        if is_right and not rule.doubts(judgement.perplexity):
+            good.append(judgement.pair)
+    return (good or pairs)[:EXAMPLES]
 
 
 def samples(run: Run) -> tuple[list[Pair], str]:
@@ -194,9 +203,15 @@ def samples(run: Run) -> tuple[list[Pair], str]:
 
     And where they are from: the lines of the file that begin with "# ".
     """
-    text = run.samples_file.read_text("utf-8") if run.samples_file.is_file() else ""
+    text = ""
+    if run.samples_file.is_file():
+        text = run.samples_file.read_text("utf-8")
     blocks = re.findall(r"^source {5}(.*)\nmodel {6}(.*)\nreference {2}(.*)$", text, re.MULTILINE)
-    pairs = [Pair(s, model if ref == "(the same)" else ref) for s, model, ref in blocks]
+    pairs = []
+    for source, translation, reference in blocks:
+        if reference == "(the same)":
+            reference = translation
+        pairs.append(Pair(source, reference))
     return pairs, " ".join(re.findall(r"^# (.*)$", text, re.MULTILINE))
 
 

@@ -66,7 +66,10 @@ def require_small(run: Run, megabytes: float) -> None:
     """Raise ValueError where the weights alone would not fit, before they are packed."""
     sizes = [len(codec.vocab) for codec in run.codecs()]  # settings may leave them open
     tensors = read_weights(run, run.settings().with_vocabularies(*sizes).model)
-    weights = sum(t.numel() for name, t in tensors.items() if name.startswith("model."))
+    weights = 0
+    for name, tensor in tensors.items():
+        if name.startswith("model."):
+            weights += tensor.numel()
     if weights * 2 > megabytes * 1e6:
         codecs = sum(run.codec_file(side).stat().st_size for side in ("source", "target"))
         raise too_large(run, weights * BYTES_A_WEIGHT + codecs + REST, megabytes)
@@ -135,14 +138,14 @@ def visit(path: Path, order: list[Path], path_here: tuple[Path, ...]) -> None:
 def as_function(path: Path) -> str:
     """A module as `const module_x = (() => { … return { exports }; })();`."""
 
-    def received(match: re.Match[str]) -> str:
+    def import_to_const(match: re.Match[str]) -> str:
         names, target = match.groups()
         names = re.sub(r"\s+as\s+", ": ", " ".join(names.split()))
         return f"const {{ {names} }} = {variable((path.parent / target).resolve())};\n"
 
     code = path.read_text("utf-8")
     exported = ", ".join(name for _, name in EXPORT.findall(code))
-    code = lean(EXPORT.sub(r"\1", IMPORT.sub(received, code)))
+    code = lean(EXPORT.sub(r"\1", IMPORT.sub(import_to_const, code)))
     odd = re.search(r"^(?:import|export)\b.*|</script|<!--", code, re.MULTILINE)
     require(odd is None, path.name, "in the forms that this bundler knows", odd and odd.group())
     start = f"// {path.relative_to(WEB.resolve()).as_posix()}\n"
