@@ -536,8 +536,10 @@ def write_changed(pages: dict[Path, str], check: bool) -> list[str]:
         if path.is_file() and path.read_text("utf-8") == text:
             continue
         changed.append(path.name)
-        print(f"{path.relative_to(NOTEBOOKS)} {'would change' if check else 'made'}")
-        if not check:
+        if check:
+            print(f"{path.relative_to(NOTEBOOKS)} would change")
+        else:
+            print(f"{path.relative_to(NOTEBOOKS)} made")
             path.parent.mkdir(exist_ok=True)
             path.write_text(text, "utf-8", newline="\n")
     return changed

@@ -129,7 +129,8 @@ def asserts_of(book: dict) -> int:
 
 def course(books: Iterable[dict]) -> Iterator[str]:
     """What is wrong with all notebooks together."""
-    cells = [cell for book in books for cell in code(book) if cell["outputs"]]
+    cells = [cell for book in books for cell in code(book)]
+    cells = [cell for cell in cells if cell["outputs"]]
     compared = sum("nbval-ignore-output" not in tags(cell) for cell in cells) / len(cells)
     if compared < COMPARED:
         yield f"{compared:.0%} of the cells with outputs are compared, at least {COMPARED:.0%}"

@@ -39,8 +39,9 @@ def pages() -> dict[str, str]:
     rooms = []  # the lines of the page that lists them
     for room in ROOMS:
         folder = ROOT.joinpath(*room.split("."))
-        # The rooms of the core have pages of their own.
-        files = sorted(folder.glob("*.py") if room == "nmtlib" else folder.rglob("*.py"))
+        files = sorted(folder.rglob("*.py"))
+        if room == "nmtlib":  # the rooms of the core have pages of their own
+            files = sorted(folder.glob("*.py"))
         files = [path for path in files if not SPOILERS & set(path.relative_to(ROOT).parts)]
         sections = [module(path, room in CORE) for path in sorted(files, key=_first)]
         # The first section begins with "## room": that is the title of the page.

@@ -102,7 +102,9 @@ def language_of(page: str | bytes = b"") -> str:
 def language_here(number: str, folder: Path | None = None) -> str:
     """The language of the page of an assignment in a folder, or in the present one."""
     pages = sorted((folder or Path.cwd()).glob(f"{number}_*.ipynb"))
+    if not pages:
+        return language_of()
     try:
-        return language_of(pages[0].read_bytes() if pages else b"")
+        return language_of(pages[0].read_bytes())
     except OSError:
         return "en"

@@ -156,8 +156,7 @@ def sheet(kind: str, results: list[Total], roster: dict[str, Known]) -> str:
         elif has_sum:
             points.append(round(math.fsum(number or 0 for number in points), 1))
         row = [str(about.get(name, "")) for name in columns.values()]
-        for number in points:
-            row.append("" if number is None else f"{number:g}")
+        row += ["" if number is None else f"{number:g}" for number in points]
         rows.append(row)
     return as_csv(rows)
 

@@ -115,8 +115,10 @@ def verdict_on(task: Task, answers: list[Any], marks: dict[str, Mark]) -> Verdic
     others = []
     for name, answer in zip(task.uses, answers[1:], strict=True):
         before = marks.get(tasks[name].id)
-        full = before is not None and before.full
-        others.append(tasks[name].solution if full else answer)
+        if before is not None and before.full:
+            others.append(tasks[name].solution)
+        else:
+            others.append(answer)
     points = {id: mark.points for id, mark in marks.items()}
     return judge(task, answers[0], *others, known=points)
 

@@ -222,7 +222,10 @@ def checked(kind: Any, values: dict[str, Any], where: str) -> Any:
             why = f"{name} {first['ctx']['error']}"
         else:
             why = explain(error)
-        raise ValueError(f"{where}: {why}" if where else f"--{why}") from None
+        message = f"--{why}"  # an option
+        if where:
+            message = f"{where}: {why}"
+        raise ValueError(message) from None
 
 
 def is_plain(value: Any) -> bool:
