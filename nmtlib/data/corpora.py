@@ -188,9 +188,10 @@ def find(name: str, sources: Sequence[Source] = SOURCES) -> Source:
         stem, *languages = source.name.rsplit("-", 2)
         known |= {source.name: source, "-".join([stem, *reversed(languages)]): source}
     if name not in known:
+        others = "; in Python, nmtcourse.corpora knows more" if sources is SOURCES else ""
         raise ValueError(
             f"unknown corpus {name!r}{did_you_mean(name, known)}; "
-            f"the corpora, each also reversed: {', '.join(names(sources))}"
+            f"the corpora, each also reversed: {', '.join(names(sources))}{others}"
         )
     return known[name]
 
