@@ -105,6 +105,9 @@ class Adapter:
     # Two broad parts, for a loop and a search as they are.  epoch(model, batches, training) -> the
     # mean loss in nats: one pass over `standins.Batch`es, which trains or only measures.
     epoch: Callable[[Any, list[Any], bool], float] | None = None
+    # evaluate(model, pairs) -> what your evaluation reports for these pairs of sentences (lists of
+    # words, as for `translate`): a number, or several as a tuple or a dict: loss, perplexity, BLEU.
+    evaluate: Callable[[Any, list[tuple[list[str], list[str]]]], Any] | None = None
     # translate(model, words of a source, most words) -> the words (or ids) of its translation, as
     # a list or one string; the words are those of `standins.Vocabulary`.
     translate: Callable[[Any, list[str], int], Any] | None = None

@@ -6,7 +6,7 @@ from nmtcheck.registry import CAUSES, CHECKS
 
 MODULES = (
     "attention inside positions masks layers model traced loss "
-    "training recorded validation decoding translation beam data metrics"
+    "training recorded validation evaluation search decoding translation beam data metrics"
 ).split()
 
 for name in MODULES:

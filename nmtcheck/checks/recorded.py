@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import math
 from collections import Counter
@@ -45,12 +44,23 @@ GRADIENTS = {  # what is seen, and its cause
 
 @functools.lru_cache(maxsize=2)
 def recorded(adapter: Adapter) -> Run:
-    """The recording of the adapter's `run`.  Raises NotImplementedError where it trains nothing."""
-    with recording() as run, contextlib.suppress(SystemExit):  # scripts end so
-        if adapter.run is not None:
-            run.returned = adapter.run()
-        elif adapter.make_model is not None:
-            practise(adapter)
+    """The recording of the adapter's `run`.  Raises NotImplementedError where it trains nothing.
+
+    An exception after some updates ends the recording and does not lose it: often a script fails
+    when it saves or draws something.
+    """
+    with recording() as run:
+        try:
+            if adapter.run is not None:
+                run.returned = adapter.run()
+            elif adapter.make_model is not None:
+                practise(adapter)
+        except SystemExit:  # scripts end so
+            pass
+        except Exception as error:
+            if len(run.updates) < 3:
+                raise
+            run.ended = f"by {type(error).__name__}: {error}"
     if len(run.updates) < 3:
         raise NotImplementedError(f"only {len(run.updates)} steps of an optimizer were seen")
     return run
@@ -356,6 +366,7 @@ def leaked(
 ) -> str:
     """How many evaluated sources were learned; a Finding where most of a test was."""
     known, fresh, old, mixed = {*times}, set[Sentence](), set[Sentence](), False
+    batched = set[Sentence]()  # what is read in tables of several rows, as no search of one does
     start = Counter(int(each.read[0, 0]) for each in told).most_common(1)[0][0]
     tested = [ids for ids in tested if not counts(ids) and not counts(ids.t())]
     ways = [[stripped(x.tolist(), pad) for x in side] for side in (tested, [x.t() for x in tested])]
@@ -365,8 +376,13 @@ def leaked(
         if hits or any(row[:1] != (start,) for row in table):
             old |= known & {*table}
             fresh |= {*table} - known
+            batched |= {*table} if len(table) > 1 else set()
             mixed |= 2 * hits >= len(table) > hits  # no evaluation of the training set alone
     said = f"{len(old)} of {len(old | fresh)} sentences that are evaluated were learned"
     if len(old) >= FEW and (not fresh or (mixed and len(old) > 3 * len(fresh))):
         raise Finding(said, "Test sentences are part of the training data.")
+    if len(batched) >= FEW and batched <= known and fresh:
+        said = f"{len(batched)} sentences are evaluated in batches, and all of them were learned"
+        cause = "The training data are evaluated in the place of the validation data."
+        raise Finding(f"{said}; {len(fresh)} others are only translated", cause)
     return said if old or fresh else "no evaluation was read"

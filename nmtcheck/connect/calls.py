@@ -23,7 +23,7 @@ from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
 
 from nmtcheck.adapter import Adapter
-from nmtcheck.connect.uses import given_arguments, optional_masks
+from nmtcheck.connect.uses import MASK, given_arguments, optional_masks
 from nmtcheck.measure.helpers import TOLERANCE, another_word, build, distance
 
 # What a mask may be: what True or a number means, and its shape.  As in annotated scripts, as torch
@@ -171,7 +171,8 @@ def conventions_with(adapter: Adapter, model: nn.Module, filled: tuple[str, ...]
     parameters = list(inspect.signature(model.forward).parameters.values())
     needed = [p.name for p in parameters if p.default is p.empty and p.kind is not p.VAR_KEYWORD]
     # What is "padded" is a sentence, and no mask.
-    extras = [name for name in needed[1:] if re.search("mask|bias|len|pad(?!ded)", name.lower())]
+    plain = [(name, name.lower()) for name in needed[1:]]
+    extras = [name for name, lower in plain if MASK.search(lower) or "len" in lower]
     extras += [name for name in filled if name not in extras]
     named = [p.name for p in parameters[1:] if p.name not in extras]
     ours = [name for name in named if re.match("(padded_)?(dec.*in|tgt|trg|target)", name.lower())]

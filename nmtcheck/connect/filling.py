@@ -8,9 +8,10 @@ import inspect
 import re
 import tomllib
 from collections.abc import Callable
+from enum import Enum
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Literal, get_args, get_origin
 
 import torch
 
@@ -121,6 +122,33 @@ KINDS = {bool: False, float: "dropout", str: "relu", "bool": False, "float": "dr
 PART = "a part"  # the meaning of an argument that is a module of the same file
 
 
+UNKNOWN = object()
+
+
+def value_of_type(annotation: Any, names: dict[str, Any]) -> Any:
+    """A value of an annotated type, or `UNKNOWN`: the first of a Literal or an Enum.
+
+    `names` are those of the file, in which an annotation that is a text is looked up.
+    """
+    if isinstance(annotation, str):
+        if annotation in KINDS:
+            return KINDS[annotation]
+        try:
+            annotation = eval(annotation, dict(names))
+        except Exception:  # it may name what is imported for types alone
+            return UNKNOWN
+    if get_origin(annotation) is Literal:
+        return get_args(annotation)[0]
+    if isinstance(annotation, type) and issubclass(annotation, Enum):
+        return next(iter(annotation))
+    if type(None) in get_args(annotation):
+        return None
+    try:
+        return KINDS.get(annotation, UNKNOWN)
+    except TypeError:  # an annotation that cannot be a key
+        return UNKNOWN
+
+
 def part_of(parameter: inspect.Parameter, names: dict[str, Any]) -> type | None:
     """The class of a module that an argument is, told by its type or by its name."""
     kind = names.get(str(parameter.annotation), parameter.annotation)
@@ -148,7 +176,7 @@ def guessed(factory: Callable[..., Any], names: dict[str, Any], depth: int = 0) 
             inner = guessed(part, names, depth + 1)
             needed = {q.name for q in parameters(part) if q.default is q.empty}
             meant |= {p.name: PART} if needed <= inner.keys() else {}
-        elif p.annotation in KINDS:
+        elif value_of_type(p.annotation, names) is not UNKNOWN:
             meant[p.name] = "by its type"
     return meant
 
@@ -164,7 +192,7 @@ def filled(
         if field == PART:
             return filled(part_of(own[name], names), ids, names)(sizes)
         if field == "by its type":
-            guess = KINDS[own[name].annotation]
+            guess = value_of_type(own[name].annotation, names)
             return values.get(guess, guess) if isinstance(guess, str) else guess
         if field == "both_vocab_size" or field.endswith("vocab_size"):
             encoder = getattr(factory, "__name__", "").lower().startswith("enc")

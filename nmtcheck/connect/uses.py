@@ -14,6 +14,7 @@ from nmtcheck.connect.lifting import statements
 USUAL = {"model", "transformer", "net", "network", "seq2seq", "nmt"}  # names of a model
 MOST = 200  # files that are read
 LARGE = 2**20  # bytes of a file that is not
+MASK = re.compile("mask|bias|pad(?!ded)|block(ed|ing)|hide|valid|visible")  # in lower case
 
 
 def optional_masks(model: nn.Module) -> list[str]:
@@ -21,7 +22,7 @@ def optional_masks(model: nn.Module) -> list[str]:
     return [
         p.name
         for p in inspect.signature(model.forward).parameters.values()
-        if p.default is None and re.search("mask|bias|pad(?!ded)", p.name.lower())
+        if p.default is None and MASK.search(p.name.lower())
     ]
 
 
@@ -63,15 +64,28 @@ def sources(path: Path) -> list[ast.Module]:
 def made_by(tree: ast.Module, kind: str) -> set[str]:
     """The names that are bound to an object of a class: `net = Kind(...)`, `self.net = Kind(...)`.
 
-    Also of one that is moved at once: `Kind(...).to(device)`.
+    Also of one that is moved at once: `Kind(...).to(device)`.  The class may have another name
+    there: `from model import Kind as Net`.
     """
     found = set[str]()
+    kinds = {kind} | aliases(tree, kind)
     for node in ast.walk(tree):
         if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
             calls = [n.func for n in ast.walk(node.value) if isinstance(n, ast.Call)]
-            if kind in map(called_name, calls):
+            if kinds & {*map(called_name, calls)}:
                 targets = node.targets if isinstance(node, ast.Assign) else [node.target]
                 found |= {called_name(target) for target in targets}
+    return found - {""}
+
+
+def aliases(tree: ast.Module, kind: str) -> set[str]:
+    """The names under which a file imports a class, or binds it: `Net = Kind`."""
+    found = set[str]()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            found |= {a.asname for a in node.names if a.name == kind and a.asname}
+        elif isinstance(node, ast.Assign) and called_name(node.value) == kind:
+            found |= {called_name(target) for target in node.targets}
     return found - {""}
 
 

@@ -1,5 +1,6 @@
 import annotated as their
 import torch
+
 from nmtcheck import Adapter
 from nmtcheck.connect.standins import Vocabulary
 

@@ -1,7 +1,8 @@
 import seq2seq as their
+from torch import nn
+
 from nmtcheck import Adapter
 from nmtcheck.connect.standins import Vocabulary
-from torch import nn
 
 field = their.Field()
 field.vocab = Vocabulary(13, pad=1, bos=2, eos=3, unk=0)

@@ -1,6 +1,7 @@
 import beam
 import train as their
 from models.transformer import Transformer
+
 from nmtcheck import Adapter
 from nmtcheck.connect.standins import Vocabulary
 

@@ -2,11 +2,10 @@ import math
 import random
 
 import torch
-from torch import nn
-
 from beam import translate
 from bleu import get_bleu
 from models.transformer import Transformer
+from torch import nn
 
 
 class Vocab:

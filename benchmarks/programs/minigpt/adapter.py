@@ -1,4 +1,5 @@
 import mt as their
+
 from nmtcheck import Adapter
 from nmtcheck.connect.standins import Vocabulary
 

@@ -3,9 +3,10 @@ import evaluate as scores
 import train
 from model.layers import Norm
 from model.model import Seq2Seq
+from search.beam import Translator
+
 from nmtcheck import Adapter
 from nmtcheck.connect.standins import Vocabulary
-from search.beam import Translator
 
 words = Vocabulary(13, pad=0, bos=1, eos=2, unk=3)
 

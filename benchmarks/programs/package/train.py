@@ -1,13 +1,12 @@
 import random
 
 import torch
-from torch import nn
-
 from data import Words, batches, corpus
 from evaluate import bleu, perplexity
 from model.layers import Norm
 from model.model import Seq2Seq
 from search.beam import Translator
+from torch import nn
 
 
 def main(epochs=4):

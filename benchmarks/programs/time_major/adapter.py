@@ -1,4 +1,5 @@
 import translate as their
+
 from nmtcheck import Adapter
 from nmtcheck.connect.standins import Vocabulary
 

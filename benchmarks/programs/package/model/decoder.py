@@ -1,8 +1,7 @@
 import torch
-from torch import nn
-
 from model.embedding import Embedding
 from model.layers import Layer, Norm
+from torch import nn
 
 
 class Decoder(nn.Module):

@@ -1,7 +1,6 @@
-from torch import nn
-
-from model.layers import Layer, Norm
 from model.embedding import Embedding
+from model.layers import Layer, Norm
+from torch import nn
 
 
 class Encoder(nn.Module):

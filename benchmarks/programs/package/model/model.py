@@ -1,10 +1,9 @@
 from typing import Literal
 
-from torch import nn
-
 from model.decoder import Decoder
 from model.encoder import Encoder
 from model.layers import Norm
+from torch import nn
 
 
 class Seq2Seq(nn.Module):

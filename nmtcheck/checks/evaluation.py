@@ -1,0 +1,182 @@
+"""Laws of an evaluation: the numbers that it reports, against what the model has computed."""
+
+from __future__ import annotations
+
+import math
+
+from nmtcheck.adapter import Adapter
+from nmtcheck.checks.search import UNEQUAL, proved, shown
+from nmtcheck.measure.evaluations import Evaluation, batch_of, evaluation, record_evaluation
+from nmtcheck.measure.passes import REPAIRS, Pass, full_rows, searched_model, speech_for
+from nmtcheck.measure.scores import bleus_of, losses_of, perplexities_of, same
+from nmtcheck.measure.searches import words_for
+from nmtcheck.registry import Finding, check
+
+LOSSES = {
+    "batches": "Means of batches are averaged: the tokens of a small batch count more.",
+    "sentences": "Means of sentences are averaged: the tokens of a short sentence count more.",
+    "padded": "PAD is counted as a label.",
+    "padded batches": "PAD is counted as a label, and means of batches are averaged.",
+    "divided by PAD": "The sum is divided by all positions, PAD included.",
+    "divided by sentences": "The sum is divided by sentences, not by tokens.",
+    "perplexities": "The perplexities of batches are averaged: take exp of the mean loss once.",
+    "smoothed": "The smoothed loss of the training is reported: measure without smoothing.",
+}
+BLEUS = {
+    "swapped": "References and hypotheses are exchanged.",
+    "sentences": "The BLEU of each sentence is computed, and their mean reported.",
+    "letters": "BLEU counts letters: the scorer gets strings in place of lists of words.",
+    "EOS": "EOS is left in what is scored, as a word that is always right.",
+    "BOS": "BOS is left in what is scored, as a word that is always right.",
+    "EOS and BOS": "BOS and EOS are left in the hypotheses.",
+    "forced": "The best next words of a pass that reads the reference are scored: nothing is "
+    "translated.",
+}
+
+
+@check("evaluation.mode", "make_model", "evaluate")
+def mode(adapter: Adapter, seed: int) -> str:
+    """An evaluation has the logits of the full pass in eval mode."""
+    done = evaluation(adapter, seed, 0.5)
+    rows, message = compare_passes(adapter, seed, done)
+    if not message:
+        if not rows:
+            raise NotImplementedError("no pass of the evaluation was read")
+        return f"{rows} rows of logits are those of the full pass in eval mode"
+    for repair, cause in REPAIRS.items():
+        model = searched_model(adapter, seed, 0.0 if repair == "dropout" else 0.5)
+        again = record_evaluation(adapter, model, done.pairs, [], seed, repair)
+        if not compare_passes(adapter, seed, again)[1]:
+            raise proved(Finding(message, f"{cause} With it repaired, every row agrees."))
+    raise Finding(message)
+
+
+def compare_passes(adapter: Adapter, seed: int, done: Evaluation) -> tuple[int, str]:
+    """How many rows of logits were compared with the full pass, and the first that differs."""
+    rows = 0
+    forced = {id(each) for each in done.forced()}
+    for each in done.recording.passes:
+        beams, rest = divmod(len(each.read), len(each.source))
+        if each.offset or rest:
+            continue
+        for row, prefix in enumerate(each.read.tolist()):
+            if adapter.pad in prefix[1:] or adapter.eos in prefix:
+                continue
+            rows += 1
+            off = distance_to_full(adapter, seed, each, row, row // beams)
+            if off > UNEQUAL:
+                place = shown(adapter, prefix)
+                source = shown(adapter, each.source[row // beams].tolist())
+                what = "with the reference" if id(each) in forced else "in the search"
+                message = f"after {place}, read {what} of {source}, logits differ by {off:.2f} nats"
+                return rows, f"{message} from the full pass"
+    return rows, ""
+
+
+def distance_to_full(adapter: Adapter, seed: int, each: Pass, row: int, sentence: int) -> float:
+    """How far the last logits of a row are from those of the full pass, in nats."""
+    model, speech = searched_model(adapter, seed, 0.5), speech_for(adapter, seed)
+    source = each.source[sentence]
+    while len(source) > 1 and int(source[-1]) == adapter.pad:
+        source = source[:-1]
+    prefix = tuple(each.read[row].tolist())
+    full = full_rows(adapter, model, source[None], [prefix], speech)[0]
+    table = (full - each.logits[row, -1])[adapter.first_word :]
+    return float((table - table.mean()).abs().max())
+
+
+@check("evaluation.pairs", "make_model", "evaluate")
+def all_pairs(adapter: Adapter, seed: int) -> str:
+    """Every pair is evaluated."""
+    done = evaluation(adapter, seed)
+    forced, searched = done.forced(), done.searched()
+    read = {n for each in forced for n in batch_of(adapter, each, done.pairs)[2]}
+    translated = set[int]()
+    for each in searched:
+        for row in each.source.tolist():
+            words = tuple(i for i in row if i >= adapter.first_word)
+            translated |= {n for n, (s, _) in enumerate(done.pairs) if s == words}
+    for name, numbers in (("read with their references", read), ("translated", translated)):
+        lost = sorted({*range(len(done.pairs))} - numbers)
+        if numbers and lost:
+            message = f"{len(numbers)} of {len(done.pairs)} pairs are {name}"
+            cause = "Pairs are left out."
+            if lost == list(range(lost[0], len(done.pairs))):
+                cause = "The last batch, which is smaller, is left out."
+            message += f"; not {shown(adapter, done.pairs[lost[0]][0])}"
+            raise proved(Finding(message, cause))
+    if not read and not translated:
+        raise NotImplementedError("no pass of the evaluation was read")
+    return f"{len(read)} pairs are read with their references, {len(translated)} translated"
+
+
+@check("evaluation.loss", "make_model", "evaluate")
+def loss(adapter: Adapter, seed: int) -> str:
+    """A loss or perplexity that is reported is the mean over all tokens, in nats, or its exp."""
+    done = evaluation(adapter, seed)
+    batches = [batch_of(adapter, each, done.pairs)[:2] for each in done.forced()]
+    batches = [b for b in batches if b[0].size(1) == b[1].size(1)]
+    if not batches:
+        raise NotImplementedError("no pass was seen that reads references")
+    losses = losses_of(batches, adapter.pad)
+    right, wrong = list[str](), list[tuple[str, str]]()
+    named = dict[float, str]()
+    for name, value in losses.items():
+        named.setdefault(value, name)
+        named.setdefault(math.exp(min(value, 99)), name)
+    for name, value in perplexities_of(batches, adapter.pad).items():
+        named.setdefault(value, name)
+    for number in done.reported:
+        known = [name for value, name in named.items() if same(value, number)]
+        if "mean" in known:
+            right.append(f"{number:.4g}")
+        elif known:
+            wrong.append((known[0], f"{number:.5g}"))
+    mean = f"{losses['mean']:.5g} nats a token (perplexity {math.exp(losses['mean']):.5g})"
+    if wrong:
+        name, shown_number = wrong[0]
+        cause = LOSSES[name if name in LOSSES else "smoothed"]
+        message = f"{shown_number} is reported; the recorded passes have {mean}"
+        raise proved(Finding(message, f"{cause} So computed it is {shown_number}, too."))
+    if not right:
+        raise NotImplementedError(f"none of the numbers {done.repr} is known; they have {mean}")
+    return f"{', '.join(right)} reported; the recorded passes have {mean}"
+
+
+@check("evaluation.bleu", "make_model", "evaluate", "translate")
+def bleu(adapter: Adapter, seed: int) -> str:
+    """A BLEU that is reported is that of all translations together, in words."""
+    done, words = evaluation(adapter, seed), words_for(adapter)
+    hypotheses = [words.lookup_tokens(h) for h in done.translations]
+    references = [words.lookup_tokens(t) for _, t in done.pairs]
+    bos, eos = words.lookup_tokens([adapter.bos, adapter.eos])
+    values = bleus_of(hypotheses, references, forced_words(adapter, done), bos, eos)
+    right = values.pop("words")[0]
+    searched = len(done.searched())
+    for number in done.reported:
+        if same(number, right) or same(number, 100 * right):
+            return f"{number:.4g} is the BLEU of {len(hypotheses)} translations in words"
+    for number in done.reported:
+        for name, found in values.items():
+            if any(same(number, value) or same(number, 100 * value) for value in found):
+                message = f"BLEU {number:.4g} is reported; of the translations it is {right:.4f}"
+                if name == "forced":
+                    message += f", and {searched} passes of a search were seen"
+                cause = f"{BLEUS[name]} So computed it is {number:.4g}, too."
+                raise proved(Finding(message, cause))
+    raise NotImplementedError(f"none of the numbers {done.repr} is known; BLEU is {right:.4f}")
+
+
+def forced_words(adapter: Adapter, done: Evaluation) -> list[list[str]]:
+    """The best next words of each pair where its reference is read; empty if one is not read."""
+    words, found = words_for(adapter), dict[int, list[str]]()
+    for each in done.forced():
+        if each.logits.size(1) != each.read.size(1):
+            return []
+        logits, labels, numbers = batch_of(adapter, each, done.pairs)
+        for row, number in enumerate(numbers):
+            size = int((labels[row] != adapter.pad).sum())
+            found[number] = words.lookup_tokens(logits[row].argmax(-1)[:size].tolist())
+    if len(found) < len(done.pairs):
+        return []
+    return [found[n] for n in range(len(done.pairs))]

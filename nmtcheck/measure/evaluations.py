@@ -1,0 +1,133 @@
+"""An evaluation as it was recorded: the passes that read references, and the numbers reported."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from nmtcheck.adapter import Adapter
+from nmtcheck.measure.passes import (
+    Ids,
+    Pass,
+    Recording,
+    recorded_passes,
+    searched_model,
+    speech_for,
+)
+from nmtcheck.measure.scores import numbers
+from nmtcheck.measure.searches import LIMIT, record_search, sentences, words_for
+
+Pairs = list[tuple[Ids, Ids]]
+# Of the sources: in batches of three or four the last one is smaller.
+SIZES = (4, 9, 3, 6, 8, 5, 7, 4, 6, 10, 3)
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What an evaluation has read and reported."""
+
+    pairs: Pairs
+    translations: list[Ids]  # as `translate` gives them, without special ids; empty if it cannot
+    recording: Recording
+    reported: list[float]
+    repr: str
+
+    def forced(self) -> list[Pass]:
+        """The passes whose decoder input holds the words of references."""
+        targets = [t for _, t in self.pairs]
+        found = list[Pass]()
+        for each in self.recording.passes:
+            rows = each.read.tolist()
+            if each.read.size(1) > 1 and any(reads(row, t) for row in rows for t in targets):
+                found.append(each)
+        return found
+
+    def searched(self) -> list[Pass]:
+        """The other passes: those of a search."""
+        forced = {id(each) for each in self.forced()}
+        return [each for each in self.recording.passes if id(each) not in forced]
+
+
+def reads(row: list[int], words: Ids) -> bool:
+    """Whether a decoder input holds a reference after its first id."""
+    return tuple(row[1 : 1 + len(words)]) == words
+
+
+def references_for(translations: list[Ids], seed: int, first: int) -> list[Ids]:
+    """References that share long n-grams with translations: BLEU is far from 0 and from 1.
+
+    Each has a word more in front, and every second one a different last word and two more behind.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    found = list[Ids]()
+    for number, words in enumerate(translations):
+        more = [first + int(i) for i in torch.randint(9, (4,), generator=generator)]
+        reference = (more[0], *words)
+        if number % 2:
+            reference = (*reference[:-1], *more[1:])
+        found.append(reference)
+    return found
+
+
+@functools.lru_cache(maxsize=8)
+def evaluation(adapter: Adapter, seed: int, dropout: float = 0.0) -> Evaluation:
+    """Record the adapter's evaluation of eleven pairs, with a model in train mode."""
+    model = searched_model(adapter, seed, dropout)
+    sources, translations = sentences(adapter, seed + 2, SIZES), list[Ids]()
+    if adapter.translate is not None:
+        still = searched_model(adapter, seed).eval()
+        for words in sources:
+            search = record_search(adapter, still, words, LIMIT, seed=seed)
+            specials = (adapter.bos, adapter.eos, adapter.pad)
+            translations.append(tuple(i for i in search.result if i not in specials))
+    else:
+        translations = sentences(adapter, seed + 3, SIZES[::-1])
+    references = references_for(translations, seed, adapter.first_word)
+    pairs = list(zip(sources, references, strict=True))
+    known = translations if adapter.translate is not None else []
+    return record_evaluation(adapter, model, pairs, known, seed)
+
+
+def record_evaluation(
+    adapter: Adapter,
+    model: nn.Module,
+    pairs: Pairs,
+    translations: list[Ids],
+    seed: int,
+    repair: str = "",
+) -> Evaluation:
+    """Run the evaluation on pairs and record it."""
+    words, speech = words_for(adapter), speech_for(adapter, seed)
+    given = [tuple(words.lookup_tokens(side) for side in pair) for pair in pairs]
+    model.train()
+    with recorded_passes(model, adapter, [s for s, _ in pairs], speech, repair) as recording:
+        report: Any = adapter.evaluate(model, given)
+    return Evaluation(pairs, translations, recording, numbers(report), repr(report))
+
+
+def batch_of(adapter: Adapter, each: Pass, pairs: Pairs) -> tuple[Tensor, Tensor, list[int]]:
+    """The logits (B, T, V), the labels (B, T) of a pass, and the numbers of its pairs.
+
+    Raises NotImplementedError where a row belongs to no pair.
+    """
+    labels, numbers_of = list[list[int]](), list[int]()
+    width = each.logits.size(1)
+    for source, row in zip(each.source.tolist(), each.read.tolist(), strict=True):
+        mine = [n for n, (s, t) in enumerate(pairs) if reads(row, t) and holds(source, s)]
+        if not mine:
+            raise NotImplementedError("a decoder input belongs to no pair")
+        target = [*pairs[mine[0]][1], adapter.eos]
+        if len(target) > width:
+            raise NotImplementedError("a decoder input is shorter than its reference")
+        labels.append(target + [adapter.pad] * (width - len(target)))
+        numbers_of.append(mine[0])
+    return each.logits, torch.tensor(labels), numbers_of
+
+
+def holds(row: list[int], words: Ids) -> bool:
+    """Whether a source row contains a sentence."""
+    return any(tuple(row[n : n + len(words)]) == words for n in range(len(row)))

@@ -1,0 +1,179 @@
+"""The numbers that an evaluation may report, each computed from what was recorded.
+
+A mistake in a loss or in BLEU is a formula: if the right one does not give the reported number, and
+exactly one wrong one does, the mistake is known.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+CLOSE = 2e-5  # relative, between two numbers that are the same
+Sentence = Sequence[str]
+
+
+def numbers(report: Any) -> list[float]:
+    """All numbers of a report: a number, a tensor of one, or a tuple, list or dict of them."""
+    if isinstance(report, dict):
+        return [x for value in report.values() for x in numbers(value)]
+    if isinstance(report, tuple | list):
+        return [x for value in report for x in numbers(value)]
+    if isinstance(report, Tensor) and report.numel() == 1:
+        return [float(report)]
+    if isinstance(report, bool) or not isinstance(report, int | float):
+        for name in ("score", "bleu"):  # of sacreBLEU, and of others like it
+            if isinstance(getattr(report, name, None), int | float):
+                return [float(getattr(report, name))]
+        return [float(report)] if type(report).__module__ == "numpy" else []
+    return [float(report)]
+
+
+def same(a: float, b: float) -> bool:
+    """Whether two numbers are equal but for rounding in float32."""
+    return math.isfinite(a) and math.isfinite(b) and abs(a - b) <= CLOSE * max(abs(a), abs(b), 1e-9)
+
+
+def losses_of(batches: list[tuple[Tensor, Tensor]], pad: int) -> dict[str, float]:
+    """What the loss of some batches may be: the formula -> nats; the right one is 'mean'.
+
+    Each batch has its logits (B, T, V) and labels (B, T), which are padded.
+    """
+    each = list[Tensor]()  # the losses of a batch, (B, T)
+    real = list[Tensor]()  # whether a label is not PAD
+    rest = list[Tensor]()  # minus the log-probability of a word, its mean over the vocabulary
+    unpadded = list[Tensor]()  # the same without PAD
+    for logits, labels in batches:
+        logp = logits.double().log_softmax(-1)
+        each.append(-logp.gather(-1, labels[..., None])[..., 0])
+        real.append(labels != pad)
+        rest.append(-logp.mean(-1))
+        words = [i for i in range(logp.size(-1)) if i != pad]
+        unpadded.append(-logp[..., words].mean(-1))
+    count = sum(int(x.sum()) for x in real)
+    everything = sum(x.numel() for x in real)
+    total = sum(float(x[y].sum()) for x, y in zip(each, real, strict=True))
+    padded = sum(float(x.sum()) for x in each)
+    means = [float(x[y].mean()) for x, y in zip(each, real, strict=True)]
+    padded_means = [float(x.mean()) for x in each]
+    sentences = [
+        float(row[mine].mean())
+        for x, y in zip(each, real, strict=True)
+        for row, mine in zip(x, y, strict=True)
+    ]
+    found = {
+        "mean": total / count,
+        "batches": sum(means) / len(means),
+        "sentences": sum(sentences) / len(sentences),
+        "padded": padded / everything,
+        "padded batches": sum(padded_means) / len(padded_means),
+        "divided by PAD": total / everything,
+        "divided by sentences": total / len(sentences),
+    }
+    for smoothing in (0.05, 0.1, 0.15, 0.2, 0.3):
+        classes = batches[0][0].size(-1)
+        for name, flat, share in (
+            ("all", rest, 1.0),
+            ("no PAD", unpadded, 1.0),
+            ("others", unpadded, (classes - 1) / (classes - 2)),
+        ):
+            smoothed = 0.0
+            entropy = 0.0
+            for x, y, z in zip(each, real, flat, strict=True):
+                if name == "others":
+                    # Each of the V - 2 other words gets smoothing / (V - 2), the label the rest.
+                    low = smoothing / (classes - 2)
+                    mine = (1 - smoothing - low) * x + low * (classes - 1) * z
+                    entropy = (1 - smoothing) * math.log(1 - smoothing)
+                    entropy += (classes - 2) * low * math.log(low)
+                else:
+                    mine = (1 - smoothing) * x + smoothing * z * share
+                smoothed += float(mine[y].sum())
+            found[f"smoothed {smoothing:g} {name}"] = smoothed / count
+            if name == "others":  # a Kullback-Leibler divergence
+                found[f"smoothed {smoothing:g} KL"] = smoothed / count + entropy
+    return found
+
+
+def perplexities_of(batches: list[tuple[Tensor, Tensor]], pad: int) -> dict[str, float]:
+    """Perplexities that are no exp of one of the losses."""
+    means = []
+    for logits, labels in batches:
+        loss = torch.nn.functional.cross_entropy(
+            logits.double().flatten(0, 1), labels.flatten(), ignore_index=pad
+        )
+        means.append(float(loss.exp()))
+    return {"perplexities": sum(means) / len(means)}
+
+
+def ngrams(sentence: Sentence, n: int) -> Counter:
+    """The n-grams of a sentence."""
+    return Counter(tuple(sentence[i : i + n]) for i in range(len(sentence) - n + 1))
+
+
+def bleu(
+    hypotheses: Sequence[Sentence], references: Sequence[Sentence], smooth: float = 0
+) -> float:
+    """Corpus BLEU from 0 to 1, one reference each; `smooth` takes the place of no match."""
+    matches, counts = [0.0] * 4, [0] * 4
+    for hypothesis, reference in zip(hypotheses, references, strict=True):
+        for n in range(4):
+            mine = ngrams(hypothesis, n + 1)
+            matches[n] += sum((mine & ngrams(reference, n + 1)).values())
+            counts[n] += sum(mine.values())
+    size, other = sum(map(len, hypotheses)), sum(map(len, references))
+    if not size or not all(counts) or not all(m or smooth for m in matches):
+        return 0.0
+    logs = [math.log((m or smooth) / c) for m, c in zip(matches, counts, strict=True)]
+    return math.exp(sum(logs) / 4 + min(0.0, 1 - other / size))
+
+
+def mean_bleu(hypotheses: Sequence[Sentence], references: Sequence[Sentence]) -> float:
+    """The mean BLEU of sentences."""
+    each = [bleu([h], [r]) for h, r in zip(hypotheses, references, strict=True)]
+    return sum(each) / len(each)
+
+
+def bleus_of(
+    hypotheses: list[list[str]],
+    references: list[list[str]],
+    forced: list[list[str]],
+    bos: str,
+    eos: str,
+) -> dict[str, list[float]]:
+    """What BLEU may be, from 0 to 1: the formula -> its values; the right one is 'words'.
+
+    `forced` are the best next words of passes that read the reference.
+    """
+
+    def letters(sentences: list[list[str]], joint: str) -> list[list[str]]:
+        return [list(joint.join(sentence)) for sentence in sentences]
+
+    with_eos = [[*h, eos] for h in hypotheses], [[*r, eos] for r in references]
+    with_bos = [[bos, *h] for h in hypotheses], [[bos, *r] for r in references]
+    framed = [[*h, eos] for h in with_bos[0]], [[*r, eos] for r in with_bos[1]]
+    found = {
+        "words": [bleu(hypotheses, references)],
+        "swapped": [bleu(references, hypotheses)],
+        "sentences": [mean_bleu(hypotheses, references)],
+        "letters": [
+            bleu(letters(hypotheses, joint), letters(references, joint)) for joint in (" ", "")
+        ],
+        "EOS": [bleu(*with_eos), bleu(with_eos[0], references)],
+        "BOS": [bleu(*with_bos), bleu(with_bos[0], references), bleu(*framed)],
+        "EOS and BOS": [bleu(framed[0], references)],
+    }
+    if forced:
+        cut = [h[: h.index(eos)] if eos in h else h for h in forced]
+        same_length = [h[: len(r)] for h, r in zip(forced, references, strict=True)]
+        no_eos = [[w for w in h if w != eos] for h in forced]
+        ways = [forced, cut, same_length, no_eos]
+        found["forced"] = [bleu(way, references) for way in ways]
+        found["forced"] += [bleu(forced, with_eos[1]), mean_bleu(cut, references)]
+        found["forced"] += [mean_bleu(way, references) for way in (same_length, no_eos)]
+    return found
