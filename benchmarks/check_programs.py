@@ -27,8 +27,9 @@ from nmtcheck.checks import every  # noqa: F401 (before the processes are forked
 from nmtcheck.command import main as command
 
 PROGRAMS = Path(__file__).parent / "programs"
-# Of a planted program, the checks of its model are left out: they are those of the healthy one.
-SUBJECTS = "search evaluation decoding beam validation metrics run".split()
+# Of a planted program the checks of its model are left out, which are those of the healthy one, and
+# the checks of its training where nothing of it is planted.
+SUBJECTS = "search evaluation decoding beam validation metrics".split()
 RESULTS = Path(__file__).parent / "results" / "programs.json"
 
 
@@ -76,6 +77,7 @@ def check(name: str, program: str, where: str, fault: dict[str, Any], raw: Path)
         if fault:
             for subject in SUBJECTS:
                 arguments += ["--only", subject]
+            arguments += ["--only", "run"] * ("trains" in fault)
         run_apart(arguments, folder, out.with_suffix(".txt"))
     report = json.loads(out.read_text("utf-8")) if out.is_file() else {}
     keys = ("check", "measured", "cause", "fits")

@@ -41,8 +41,9 @@ HEARTS = [
         "search",
         ["translate", "greedy", "hypotheses", "beam"],
         "run",
-        ["decoding.greedy", "decoding.search_model", "beam.scores"],
+        ["search.successors", "decoding.greedy", "decoding.search_model", "beam.scores"],
     ),
+    ("evaluation", ["evaluate"], "read", ["evaluation.mode", "evaluation.loss", "evaluation.bleu"]),
 ]
 UNDECIDED = "nmtcheck could not decide"
 ENDLESS = "An endless loop, or a model far larger than the requested sizes."
@@ -138,7 +139,7 @@ class Bench:
         return note
 
     def hearts(self, results: dict[str, Result]) -> tuple[tuple[str, str, bool], ...]:
-        """Of attention, masks, loss and search: what was read, and whether that is enough."""
+        """Of attention, masks, loss, search and evaluation: what was read, and whether enough."""
 
         def decided(*names: str) -> bool:
             """Whether one of these checks gave a verdict, or could have but for a convention."""
@@ -154,7 +155,8 @@ class Bench:
             if not results.keys() & set(checks):
                 continue
             if not any(self.adapter.has(part) for part in parts):
-                told.append((name, "not given", True))
+                if name != "evaluation":  # a model is sound without one
+                    told.append((name, "not given", True))
             else:
                 fine = decided(*checks)
                 told.append((name, verb if fine else f"not {verb}", fine))

@@ -14,6 +14,7 @@ from nightly import some
 from runs import FOUND, run
 from runs import train as run_whole
 from some_checks import ONLY
+from test_programs import FOUND as PROGRAM_FAULTS
 
 from nmtcheck import CHECKS, Adapter, Result, check, ours, run_checks
 from nmtcheck.bugs import BUGS
@@ -26,6 +27,7 @@ OURS = ours()
 def test_every_check_finds_a_mistake():
     planted = {name for bug in BUGS for name in bug.caught_by}
     made = {name for _, name, _ in [*FAULTS, *INSIDE, *GUESSED]} | {*FOUND.values()}
+    made |= {fault["check"] for fault in PROGRAM_FAULTS}
     assert planted | made == CHECKS.keys(), "plant a bug, or add an adapter to FAULTS"
 
 
