@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import torch
 from torch import Tensor, nn
 
 from nmtcheck.adapter import Adapter
 from nmtcheck.measure.helpers import TOLERANCE, distance, logits, pairs, prepare, tensor, unequal
+from nmtcheck.measure.searches import ending_searches
 from nmtcheck.measure.searching import (
     DEPTH,
     MARGIN,
@@ -94,6 +97,8 @@ def said_and_expected(
 @check("decoding.greedy", "make_model", "greedy")
 def greedy_is_best_word(adapter: Adapter, seed: int) -> str:
     """Greedy search generates the most probable next token until EOS, and returns only words."""
+    if adapter.translate is not None and rows_of_search(adapter, seed) > 1:
+        raise NotImplementedError("the search is a beam search: see search.successors")
     said, expected, source, model = said_and_expected(adapter, seed, training_start(adapter, seed))
     if wrong := unequal(said, expected):
         words = f"{list(said[wrong[0]])}, expected {list(expected[wrong[0]])}"
@@ -110,6 +115,13 @@ def greedy_is_best_word(adapter: Adapter, seed: int) -> str:
     lengths = sorted(map(len, said))
     words = f"{lengths[0]} to {lengths[-1]} words"
     return f"{len(said)} sentences of {words}, each word the best"
+
+
+def rows_of_search(adapter: Adapter, seed: int) -> int:
+    """The most rows of a step of `translate`, as far as its search can be read."""
+    with contextlib.suppress(NotImplementedError, Finding):
+        return max(search.width for search in ending_searches(adapter, seed))
+    return 1
 
 
 def gain(adapter: Adapter, model: nn.Module, source: Tensor, said: Words, path: Words) -> bool:

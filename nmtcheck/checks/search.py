@@ -445,7 +445,8 @@ def limit(adapter: Adapter, seed: int) -> str:
     for search in searches:
         words, last = words_alone(adapter, search.result), search.steps[-1]
         prefixes = [p[1:] for p in last.prefixes]
-        if search.width == 1 and not ended(adapter, last.prefixes[0]):
+        # Of as many words as were asked for, a next one is computed by some and is no loss.
+        if search.width == 1 and len(words) < asked and not ended(adapter, last.prefixes[0]):
             path = (*prefixes[0], int(last.logits[0].argmax()))
             if words != path and words in (path[:-1], path[:-2]):
                 message = f"{len(words)} words are returned, and {len(path)} were chosen"

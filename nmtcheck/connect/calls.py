@@ -27,8 +27,19 @@ from nmtcheck.connect.uses import MASK, given_arguments, optional_masks
 from nmtcheck.measure.helpers import TOLERANCE, another_word, build, distance
 
 # What a mask may be: what True or a number means, and its shape.  As in annotated scripts, as torch
-# has them, as attention layers broadcast them, as numbers that are added to scores, and so on.
-MASKS = ("rows", "torch", "heads", "add rows", "add heads", "hide rows", "hide heads", "flat")
+# has them (a `memory_mask` may be one of the memory's padding), as attention layers broadcast them,
+# as numbers that are added to scores, and so on.
+MASKS = (
+    "rows",
+    "torch",
+    "torch memory",
+    "heads",
+    "add rows",
+    "add heads",
+    "hide rows",
+    "hide heads",
+    "flat",
+)
 
 
 def called(
@@ -120,8 +131,8 @@ def extra(name: str, source: Tensor, target: Tensor, pad: int, kind: str) -> Ten
         return (ids != pad).sum(1)
     seen, size = ids != pad, ids.size(1)  # (B, S)
     past = torch.ones(size, size, dtype=torch.bool).tril()
-    if kind == "torch":  # True or -inf hides
-        if "pad" in name.lower():
+    if kind.startswith("torch"):  # True or -inf hides
+        if "pad" in name.lower() or (kind == "torch memory" and "mem" in name.lower()):
             return ~seen
         return torch.full((size, size), -math.inf).triu(1) if ids is target else None
     rows = seen[:, None]  # (B, 1, S)

@@ -155,6 +155,16 @@ class Parts:
         reader = translator.Translator(model, words, words, WORDS)
         return evaluate.evaluate(reader, corpus.Corpus("words", "de", "en", test=pairs), beam=1)[1]
 
+    def evaluate(
+        self, model: transformer.Transformer, pairs: list[tuple[list[str], list[str]]]
+    ) -> tuple[float, float]:
+        """The perplexity and the BLEU that an evaluation reports."""
+        words = number_words(max(model.config.source_vocab_size, model.config.target_vocab_size))
+        test = [corpus.Pair(" ".join(source), " ".join(target)) for source, target in pairs]
+        reader = translator.Translator(model, words, words, WORDS)
+        found = evaluate.evaluate(reader, corpus.Corpus("words", "de", "en", test=test), beam=1)[0]
+        return found.perplexity, found.scores.bleu
+
     # Data and metrics
 
     def make_batch(self, pairs: list[IdPair]) -> IdBatch:

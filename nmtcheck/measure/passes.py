@@ -148,8 +148,10 @@ class Recorder(TorchDispatchMode):
             return
         # A short source may occur in a prefix by chance: the embedding tells, if it is not shared.
         storage = embedding.untyped_storage().data_ptr()
-        of_targets = self.embeddings.get(storage) == "target"
-        if not of_targets and (first := self.is_source(table)) is not None:
+        side = self.embeddings.get(storage, "")
+        if not side and "source" in self.embeddings.values():
+            side = "target"
+        if side != "target" and (first := self.is_source(table)) is not None:
             self.embeddings.setdefault(storage, "source")
             self.time_first = first
             self.source = (table.t() if first else table).clone()
@@ -209,6 +211,12 @@ class Recorder(TorchDispatchMode):
                 output.reshape(rows, -1), places[-1:].expand(rows), over[:, -1]
             )
             table = changed[:, None]
+        elif steps > 1 and rows == int((self.read != self.adapter.pad).sum()):
+            real = self.read != self.adapter.pad  # some project no padded position
+            grid = places.expand(count, steps)
+            changed = self.speech.of(output.reshape(rows, -1), grid[real], over[real])
+            table = changed.new_zeros(count, steps, self.width)
+            table[real] = changed
         else:
             self.recording.unread += 1
             return output
