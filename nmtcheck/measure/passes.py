@@ -26,6 +26,7 @@ from nmtcheck.measure.operations import every_module
 from nmtcheck.measure.tape import DROPS, A
 
 PROJECTIONS = {A.mm, A.addmm, A.bmm, A.matmul, A.linear}
+FUSED = {A.scaled_dot_product_attention, A._scaled_dot_product_attention_math}
 SOFTMAXES = {A._softmax, A._safe_softmax, A.softmax}
 LONGEST = 100  # positions for which a table is made
 NEVER = -30.0  # added to the logit of a token that is not to be chosen
@@ -116,7 +117,7 @@ class Recorder(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kind = func.overloadpacket
-        if kind is A.scaled_dot_product_attention:  # whole, in inference mode
+        if kind in FUSED:  # whole, in inference mode
             with self:
                 return func.decompose(*args, **(kwargs or {}))
         if self.repair in ("future", "source") and kind in SOFTMAXES:
