@@ -117,7 +117,7 @@ def main() -> int:
     for row, (_, program, _, fault, _) in zip(rows, jobs, strict=True):
         if fault:
             known = healthy.get(f"{program}-healthy", [])
-            row |= {"part": fault["part"], "fault": fault["fault"]}
+            row |= {key: fault[key] for key in ("program", "part", "fault")}
             row["new"] = [name for name in row["failed"] if name not in known]
         print(row["name"], row.get("new", row["failed"]), row["end"], sep="  ")
         for finding in row["findings"]:

@@ -36,6 +36,7 @@ ROOT = Path(__file__).parents[1]
 FIGURES, RESULTS = ROOT / "figures", ROOT / "benchmarks" / "results"
 SHIPPED = ROOT / "nmtcourse" / "teaching" / "recorded" / "benchmarks"  # those of notebook 12
 RECORDS = ROOT / "nmtlib" / "presets" / "records.json"
+FAULTS = ROOT / "benchmarks" / "programs" / "FAULTS.toml"
 ENGLISH = tomllib.loads((ROOT / "benchmarks" / "readme.toml").read_text("utf-8"))
 CHINESE = tomllib.loads((ROOT / "docs" / "zh" / "readme.toml").read_text("utf-8"))
 RUNS = ENGLISH["runs"]  # the row's name -> the preset, whose results are PRESET-SPLIT-beamN.json
@@ -388,6 +389,37 @@ def mutation() -> str:
     )
 
 
+def programs() -> str:
+    """Faults in search and evaluation that the checks find in whole programs, before and after."""
+    result = read("programs.json")
+    halves = tomllib.loads(FAULTS.read_text("utf-8"))["programs"]
+    rows = list[list[str]]()
+    for label, words in (("before", "before"), ("after", "now")):
+        right = result["judged"][label]
+        for half, name in ((1, "developed with"), (2, "set aside")):
+            mine = {program for program, about in halves.items() if about["half"] == half}
+            faults = [r for r in result[label] if "fault" in r and r["program"] in mine]
+            cells = [f"{words}, {name}"]
+            for part in ("search", "evaluation"):
+                planted = [r for r in faults if r["part"] == part]
+                found = [r["name"] for r in planted if r["new"]]
+                causes = [n for n in found if n in right]
+                cells += [f"{len(found)} of {len(planted)}", f"{len(causes)} of {len(found)}"]
+            by_name = {r["name"]: r for r in result[label]}
+            for kind in ("healthy", "alone"):
+                mended = [by_name[f"{program}-{kind}"] for program in sorted(mine)]
+                alarms = sum(bool(r["failed"]) for r in mended)
+                if kind == "healthy":
+                    cells.append(f"{alarms} of {len(mended)}")
+                else:
+                    works = sum(r["passed"] > 3 for r in mended)
+                    cells += [f"{works} of {len(mended)}", f"{alarms} of {works}"]
+            rows.append(cells)
+    columns = "three programs | search faults found | their causes right | evaluation faults found"
+    columns += " | their causes right | alarms on healthy | class alone works | its alarms"
+    return table(columns, rows)
+
+
 # Speed
 
 
@@ -540,7 +572,11 @@ PAGES = {  # the blocks of each page, and what makes them
         "pages": lambda: block("explorer"),
     },
     "docs/speed.md": {"speed": speed, "decode": decode, "gpu": lambda: block("gpu")},
-    "docs/checks.md": {"check": lambda: printed("check-student-model.txt"), "mutation": mutation},
+    "docs/checks.md": {
+        "check": lambda: printed("check-student-model.txt"),
+        "mutation": mutation,
+        "programs": programs,
+    },
     "docs/instructors.md": {"syllabus": syllabus, "tasks": tasks, "marks": marks},
     "docs/reliability.md": {"kills": lambda: block("kills")},
 }

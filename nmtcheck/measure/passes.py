@@ -181,11 +181,14 @@ class Recorder(TorchDispatchMode):
         return token in (self.adapter.bos, self.adapter.pad)
 
     def is_source(self, table: Tensor) -> bool | None:
-        """Whether time comes first in a table that contains a known source; None where none is."""
+        """Whether time comes first in a table of known sources; None where it holds something else.
+
+        A reference may contain a short source by chance: the words of each row must be a source.
+        """
         for time_first, rows in ((False, table.tolist()), (True, table.t().tolist())):
-            for row in rows:
-                if any(contains(row, words) for words in self.sources):
-                    return time_first
+            words = [[i for i in row if i >= self.adapter.first_word] for row in rows]
+            if all(row in self.sources for row in words):
+                return time_first
         return None
 
     def project(self, output: Tensor) -> Tensor:
@@ -288,12 +291,6 @@ def unequal_copies(logits: Tensor, beams: int, first_word: int) -> Tensor:
         table[:, beam] = NEVER
         table[:, beam, word] = 0.0
     return table.reshape(logits.shape)
-
-
-def contains(row: list[int], words: list[int]) -> bool:
-    """Whether words stand in a row in their order, without a gap."""
-    length = len(words)
-    return any(row[at : at + length] == words for at in range(len(row) - length + 1))
 
 
 @contextmanager

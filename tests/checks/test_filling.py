@@ -1,0 +1,58 @@
+"""Arguments are filled by what their annotations allow, and a class is followed under aliases."""
+
+import ast
+from enum import Enum
+from typing import Literal
+
+import pytest
+
+from nmtcheck.connect.filling import UNKNOWN, filled, guessed, value_of_type
+from nmtcheck.connect.uses import MASK, made_by
+
+
+class Place(Enum):
+    BEFORE = "pre"
+    AFTER = "post"
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value"),
+    [
+        (Literal["tiny", "base"], "tiny"),
+        ('Literal["tiny", "base"]', "tiny"),
+        (Place, Place.BEFORE),
+        ("Place", Place.BEFORE),
+        (int | None, None),
+        ("bool", False),
+        (list[int], UNKNOWN),
+        ("OnlyForTypes", UNKNOWN),
+    ],
+)
+def test_a_type_says_a_value(annotation, value):
+    assert value_of_type(annotation, globals()) is value or value == "tiny"
+
+
+def test_a_class_is_filled_by_types_where_names_say_nothing():
+    class Net:
+        def __init__(self, n_src: int, flavour: Literal["a", "b"], where: Place, lean: bool):
+            self.given = n_src, flavour, where, lean
+
+    assert guessed(Net, globals()).keys() == {"n_src", "flavour", "where", "lean"}
+    from nmtcheck import Sizes
+
+    made = filled(Net, {"pad": 0, "bos": 1, "eos": 2}, globals())(Sizes())
+    assert made.given[1:] == ("a", Place.BEFORE, False) and int(made.given[0]) == 13
+
+
+@pytest.mark.parametrize(
+    "line", ["from model import Net as Model", "import model\nModel = model.Net", "Model = Net"]
+)
+def test_a_class_under_another_name_makes_the_same_model(line):
+    tree = ast.parse(f"{line}\nsystem = Model(7).to('cpu')\nother = Dataset()")
+    assert made_by(tree, "Net") - {"Model"} == {"system"}
+
+
+def test_what_hides_is_a_mask_whatever_it_is_called():
+    masks = ("src_mask", "key_padding_mask", "src_blocked", "hide_source", "valid")
+    assert all(MASK.search(name) for name in masks)
+    assert not any(MASK.search(name) for name in ("padded_source", "block_size", "targets"))
