@@ -107,7 +107,7 @@ def all_pairs(adapter: Adapter, seed: int) -> str:
             if tail:
                 cause = "The last batch, which is smaller, is left out."
             message += f"; not {shown(adapter, done.pairs[lost[0]][0])}"
-            raise proved(Finding(message, cause))
+            raise Finding(message, cause)
     if not read and not translated:
         raise NotImplementedError("no pass of the evaluation was read")
     return f"{len(read)} pairs are read with their references, {len(translated)} translated"

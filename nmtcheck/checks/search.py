@@ -320,15 +320,23 @@ def is_best(words: Ids, found: dict[Ids, float], sign: float = 1.0) -> bool:
     return False
 
 
+def is_unfinished(adapter: Adapter, search: Search, words: Ids, found: dict[Ids, float]) -> bool:
+    """Whether a result is a hypothesis that has not ended, and not for the limit of its words."""
+    prefixes = {p[1:] for step in search.steps for p in step.prefixes}
+    last = {p[1:] for p in search.steps[-1].prefixes}  # whose successors were never read
+    known = words in prefixes or words[:-1] in last
+    cut = any(h[:-1] == words for h in found)  # a finished one without its last word
+    return known and not cut and not ended(adapter, words) and len(words) < search.longest - 1
+
+
 @check("search.result", "make_model", "translate")
 def best_is_returned(adapter: Adapter, seed: int) -> str:
     """The result is the best of the finished hypotheses, for some exponent of their length."""
     searches = ending_searches(adapter, seed)
-    judged, worse, message, cause = 0, list[bool](), "", ""
+    judged, worse, message = 0, list[bool](), ""
     live = 0
     for search in searches:
         found, words = finished(adapter, search), words_alone(adapter, search.result)
-        prefixes = {p[1:] for step in search.steps for p in step.prefixes}
         if not found or (search.width > 1 and len(found) < 2 and words in found):
             continue
         best = max(found, key=lambda h: found[h] / (len(h) + 1))
@@ -339,20 +347,21 @@ def best_is_returned(adapter: Adapter, seed: int) -> str:
                 worse.append(is_best(words, found, -1.0))
                 mine = f"{shown(adapter, words)} ({found[words]:.2f} nats)"
                 message = message or f"{mine} is returned, and {other} has ended as well"
-        elif words in prefixes and not ended(adapter, words) and len(words) >= min(map(len, found)):
+        elif is_unfinished(adapter, search, words, found):
             judged += 1
             live += 1
             text = f"{shown(adapter, words)} is returned, which has not ended, and {other} has"
             message = message or text
     if not judged:
         raise NotImplementedError("no result was seen among hypotheses that have ended")
+    wrong = f"{live + len(worse)} of {judged} results are wrong; {message}"
     if live:
-        cause = "A live hypothesis is returned although others have ended."
-    if worse and all(worse) and not live:
+        raise Finding(wrong, "A live hypothesis is returned although others have ended.")
+    if worse and all(worse):  # the same law holds for the opposite order
         cause = "The worst of the finished is returned: min in place of max, or a wrong sign."
-    if live + len(worse) > 0:
-        found_one = Finding(f"{live + len(worse)} of {judged} results are wrong; {message}", cause)
-        raise proved(found_one) if cause else found_one
+        raise proved(Finding(wrong, cause))
+    if worse:
+        raise Finding(wrong)
     return f"{judged} results, each the best of those that have ended"
 
 
@@ -363,12 +372,16 @@ def only_words(adapter: Adapter, seed: int) -> str:
     for search in searches:
         result, name = search.result, shown(adapter, search.result)
         inner = result[:-1] if result[-1:] == (adapter.eos,) else result
+        found = finished(adapter, search)
         if adapter.eos in inner:
-            raise proved(Finding(f"{name} goes on after EOS", "It is not cut at the first EOS."))
+            cut = words_alone(adapter, inner[: inner.index(adapter.eos)])
+            wrong = Finding(f"{name} goes on after EOS", "It is not cut at the first EOS.")
+            raise proved(wrong) if cut in found else wrong
         if adapter.bos in inner:
-            raise proved(Finding(f"{name} contains BOS", "The first token is not removed."))
+            wrong = Finding(f"{name} contains BOS", "The first token is not removed.")
+            raise proved(wrong) if words_alone(adapter, result) in found else wrong
         if adapter.pad in result:
-            raise proved(Finding(f"{name} contains PAD", "Padding is not removed."))
+            raise Finding(f"{name} contains PAD", "Padding is not removed.")
         whole += check_whole(adapter, search)
     if not whole:
         raise NotImplementedError("no result was seen among the hypotheses")
@@ -391,7 +404,8 @@ def check_whole(adapter: Adapter, search: Search) -> int:
                 and len(after) > len(before)
             ):
                 message = f"{name} has words that come after EOS in {shown(adapter, prefix)}"
-                raise proved(Finding(message, "It is not cut at the first EOS."))
+                wrong = Finding(message, "It is not cut at the first EOS.")
+                raise proved(wrong) if before in found else wrong
     lost = [h for h in found if h[:-1] == words]
     if lost and len(lost[0]) > 1:
         message = f"{name} is returned of {shown(adapter, lost[0])}, which has ended"
@@ -418,7 +432,7 @@ def ends_at_eos(adapter: Adapter, seed: int) -> str:
         raise NotImplementedError("the search has one row")
     if wrong:
         cause = "A row that has ended stays among the beams: take it out, or let it add nothing."
-        raise proved(Finding(f"{wrong} of {rows} rows go on after EOS; {message}", cause))
+        raise Finding(f"{wrong} of {rows} rows go on after EOS; {message}", cause)
     return f"of {rows} rows none goes on after EOS"
 
 
@@ -441,7 +455,7 @@ def limit(adapter: Adapter, seed: int) -> str:
     if max(extra) - min(extra) <= 0 and min(counts) < asked - 1 and max(extra) <= 4:
         cause = "The limit is the length of the source: longer translations are cut."
         message = f"words that never end are cut by the source: {told} source words ({asked} asked)"
-        raise proved(Finding(message, cause))
+        raise Finding(message, cause)
     for search in searches:
         words, last = words_alone(adapter, search.result), search.steps[-1]
         prefixes = [p[1:] for p in last.prefixes]

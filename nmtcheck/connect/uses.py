@@ -9,7 +9,7 @@ from pathlib import Path
 
 from torch import nn
 
-from nmtcheck.connect.lifting import statements
+from nmtcheck.connect.lifting import package_root, statements
 
 USUAL = {"model", "transformer", "net", "network", "seq2seq", "nmt"}  # names of a model
 MOST = 200  # files that are read
@@ -47,9 +47,7 @@ def given_arguments(file: str, model: nn.Module) -> set[str] | None:
 
 def sources(path: Path) -> list[ast.Module]:
     """The syntax trees of a file and of those around it, of its package or its folder."""
-    folder = path.parent
-    while (folder / "__init__.py").is_file():
-        folder = folder.parent
+    folder = package_root(path)  # a package may have no __init__.py
     near = sorted({*path.parent.glob("*.py"), *folder.glob("*.py"), *folder.glob("*/*.py")})
     trees = []
     for each in [path, *(p for p in near if p != path)][:MOST]:

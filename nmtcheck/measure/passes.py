@@ -331,7 +331,9 @@ def speech_for(adapter: Adapter, seed: int, endless: bool = False) -> Speech:
     added[:, : adapter.first_word] = NEVER - factor * table.mean(0)[: adapter.first_word]
     if not endless:
         mean = factor * table.mean(0)[adapter.eos]
-        added[:, adapter.eos] = (0.8 * steps - 3).clamp_max(12) - mean
+        # Possible from the third word on, so that some beams of a sentence end long before others.
+        ending = 1 + (0.6 * (steps - 7)).clamp(0, 12)
+        added[:, adapter.eos] = torch.where(steps < 2, torch.tensor(NEVER), ending) - mean
     return Speech(factor, added, adapter.eos)
 
 
