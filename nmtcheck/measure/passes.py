@@ -199,7 +199,7 @@ class Recorder(TorchDispatchMode):
             return output
         count, steps = self.read.shape
         places = torch.arange(self.offset, self.length)
-        self.follow_rows()
+        self.follow_rows(self.read)
         over = (self.history == self.speech.eos).cumsum(1) > 0  # (N, T)
         over = over[:, -steps:]
         if rows == count * steps:
@@ -239,16 +239,15 @@ class Recorder(TorchDispatchMode):
         self.tables.clear()
         return changed.reshape(output.shape)
 
-    def follow_rows(self) -> None:
+    def follow_rows(self, read: Tensor) -> None:
         """Note what each row of a cache has read; a row that cannot be followed starts anew."""
-        count = len(self.read)
         if not self.offset:
-            self.history, self.followed = self.read, True
-        elif len(self.history) in (1, count):
-            before = self.history.expand(count, -1)
-            self.history = torch.cat([before, self.read], dim=1)
+            self.history, self.followed = read, True
+        elif len(self.history) in (1, len(read)):
+            before = self.history.expand(len(read), -1)
+            self.history = torch.cat([before, read], dim=1)
         else:
-            self.history, self.followed = self.read, False
+            self.history, self.followed = read, False
 
     def find_prefixes(self) -> Tensor | None:
         """The whole prefixes (N, T) of the rows that are read, if the search keeps such a table."""
