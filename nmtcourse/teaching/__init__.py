@@ -12,6 +12,7 @@ from typing import Any
 _MODULES = {
     "course": "CHECKPOINTS CHINESE ENGLISH GERMAN exact_matches in_toy_spelling load_toy "
     "running_pair untrained_toy",
+    "exercises": "judge",
     "explorer": "attention_maps show_explorer slider",
     "language": "pad say",
     "predictions": "predict",

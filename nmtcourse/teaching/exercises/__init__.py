@@ -1,0 +1,144 @@
+"""The judge of the exercises at the end of a notebook.
+
+    from nmtcourse.teaching import judge
+    judge("01.1", share_of_unknown)      # the function itself, not a number that it gave
+
+The judge calls the student's function on inputs that it draws, and compares what comes back with
+what it works out itself.  It prints one line if all agree, and raises `Wrong` otherwise: what it
+gave, what it expected, what came back.
+
+The judge of exercise K of notebook NN is the function `judge_K` in the module `nbNN` of this
+package.  It takes the answers, then the keyword `draw`, a `random.Random`; torch's random numbers
+are seeded too.  It calls an answer through `call`, compares through `agree`, or raises `Wrong`; it
+returns a line that says what was tried.  A judge has two wrong answers or more in
+tests/teaching/test_exercises.py.
+"""
+
+from __future__ import annotations
+
+import copy
+import random
+import reprlib
+from collections.abc import Callable
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from nmtcourse.teaching.language import say
+
+COPIED = (list, dict, set, Tensor)
+_shorten = reprlib.Repr()
+_shorten.maxstring = _shorten.maxother = 90
+_shorten.maxlist = _shorten.maxset = _shorten.maxdict = _shorten.maxtuple = 8
+
+
+class Wrong(AssertionError):
+    """An answer to an exercise is not right; the message says for which input."""
+
+
+def judge(number: str, *answers: Callable[..., Any], seed: int = 0) -> None:
+    """Judge the functions that solve an exercise, such as "01.1", on inputs drawn from `seed`.
+
+    The verdict does not depend on the seed: a right answer passes for each.  The state of torch's
+    random numbers is left as it was.  Raises Wrong for a wrong answer, ValueError for an exercise
+    that has no judge.
+    """
+    function = find_judge(number)
+    for answer in answers:
+        if not callable(answer):
+            raise Wrong(
+                say(f"exercise {number}: give the function itself, not its result {show(answer)}")
+            )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        tried = function(*answers, draw=random.Random(seed))
+    print(say(f"exercise {number} is right: {say(tried)}"))
+
+
+def find_judge(number: str) -> Callable[..., str]:
+    """The judge of an exercise, "NN.K".  Raises ValueError where there is none."""
+    notebook, _, exercise = number.partition(".")
+    module = f"{__name__}.nb{notebook}"
+    function = None
+    if notebook.isalnum() and find_spec(module) is not None:
+        function = getattr(import_module(module), f"judge_{exercise}", None)
+    if function is None:
+        raise ValueError(f"no judge for the exercise {number!r}; give notebook and number, 01.1")
+    return function
+
+
+def call(answer: Callable[..., Any], *inputs: Any) -> Any:
+    """What an answer returns for some inputs; data are copied, so that it cannot change ours.
+
+    Raises Wrong where it raises an error.
+    """
+    copies = [copy.deepcopy(value) if isinstance(value, COPIED) else value for value in inputs]
+    try:
+        return answer(*copies)
+    except Exception as error:
+        problem = f"{type(error).__name__}: {error}"
+        raise Wrong(say(f"{name_call(answer, inputs)} raises {problem}")) from error
+
+
+def agree(
+    answer: Callable[..., Any], *inputs: Any, expected: Any, tolerance: float = 1e-4, why: str = ""
+) -> None:
+    """Raise Wrong unless an answer returns what is expected; `why` is a hint.
+
+    Numbers and tensors agree within the tolerance, relative to the expected one or absolute.
+    """
+    require_equal(name_call(answer, inputs), call(answer, *inputs), expected, tolerance, why)
+
+
+def require_equal(
+    what: str, given: Any, expected: Any, tolerance: float = 1e-4, why: str = ""
+) -> None:
+    """Raise Wrong unless what was given is what is expected."""
+    if not equal(given, expected, tolerance):
+        hint = f" ({say(why)})" if why else ""
+        raise Wrong(say(f"{what} should be {show(expected)}, but it is {show(given)}") + hint)
+
+
+def equal(given: Any, expected: Any, tolerance: float) -> bool:
+    """Whether an answer is what is expected, in kind, shape and values."""
+    if isinstance(expected, Tensor):
+        if not isinstance(given, Tensor) or given.shape != expected.shape:
+            return False
+        near = {"rtol": tolerance, "atol": tolerance}
+        return torch.allclose(given.detach().to(expected.dtype), expected, **near)
+    if isinstance(expected, bool) or expected is None:
+        return given is expected
+    if isinstance(expected, int | float):
+        if isinstance(given, Tensor) and given.numel() == 1:
+            given = given.item()
+        if isinstance(given, bool) or not isinstance(given, int | float):
+            return False
+        return abs(given - expected) <= tolerance * max(1.0, abs(expected))  # False for nan
+    if isinstance(expected, list | tuple):
+        same = isinstance(given, list | tuple) and len(given) == len(expected)
+        return same and all(
+            equal(one, other, tolerance) for one, other in zip(given, expected, strict=True)
+        )
+    return bool(given == expected)
+
+
+def name_call(answer: Callable[..., Any], inputs: Any) -> str:
+    """A call as a student would write it, shortened."""
+    name = getattr(answer, "__name__", type(answer).__name__)
+    return f"{name}({', '.join(map(show, inputs))})"
+
+
+def show(value: Any) -> str:
+    """A value in at most a line; of a tensor with many numbers its shape."""
+    if isinstance(value, Tensor):
+        if value.numel() > 6:
+            return f"tensor{tuple(value.shape)}"
+        return " ".join(str(value.detach()).split())
+    if isinstance(value, torch.nn.Module):
+        return type(value).__name__
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return _shorten.repr(value)

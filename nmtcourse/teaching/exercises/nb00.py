@@ -1,0 +1,72 @@
+"""The judges of notebook 00."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import Any
+
+from nmtcheck import bugs
+from nmtcourse.teaching.course import exact_matches, load_toy
+from nmtcourse.teaching.exercises import Wrong, agree, call
+from nmtcourse.teaching.language import say
+from nmtlib.data.corpora import load_corpus
+from nmtlib.data.corpus import Pair
+from nmtlib.inference.search import Hypothesis
+from nmtlib.inference.translator import Translator
+
+STRANGERS = ("Drachen", "Zwerge", "Einhörner", "Piraten")  # not in the toy vocabulary
+
+
+def judge_1(unknown_words: Callable[[str], list[str]], *, draw: Random) -> str:
+    """The words of a text that the model cannot look up, in their order."""
+    known = load_toy("de-en").source.vocab
+    for pair in draw.sample(load_corpus("toy-de-en").test, 10):
+        words = pair.source.split()
+        words[draw.randrange(len(words) - 1)] = draw.choice(STRANGERS)
+        changed = " ".join(words)
+        capital = changed[0].upper() + changed[1:]
+        for text in (pair.source, changed, capital, changed.replace(" .", ".")):
+            missing = [word for word in text.split() if word not in known]
+            agree(unknown_words, text, expected=missing)
+    return "40 texts"
+
+
+def judge_2(three_best: Callable[[str], list[str]], *, draw: Random) -> str:
+    """The three best translations of a sentence, as texts."""
+    translator = load_toy("de-en")
+    for pair in draw.sample(load_corpus("toy-de-en").test, 4):
+        (found,) = translator.search([pair.source], n_best=3)
+        texts = [translator.target.decode(hypothesis.ids) for hypothesis in found]
+        agree(three_best, pair.source, expected=texts)
+    return "4 sentences"
+
+
+class Listener(Translator):
+    """A translator that notes how many sentences each search has."""
+
+    def __init__(self, translator: Translator):
+        model, settings = translator.model, translator.settings
+        super().__init__(model, translator.source, translator.target, settings)
+        self.sizes: list[int] = []
+
+    def search(self, sentences: Sequence[str], **options: Any) -> list[list[Hypothesis]]:
+        """Search as usual."""
+        self.sizes.append(len(sentences))
+        return super().search(sentences, **options)
+
+
+def judge_3(exact_alone: Callable[[Translator, list[Pair]], int], *, draw: Random) -> str:
+    """How many pairs a translator translates exactly, one sentence at a time."""
+    pairs = draw.sample(load_corpus("toy-de-en").validation, 30)
+    damaged = [Pair(pair.source, pairs[i - 1].target) for i, pair in enumerate(pairs[:12])]
+    healthy = load_toy("de-en")
+    listener = Listener(healthy)
+    for these in (pairs, [*damaged, *pairs[12:20]]):
+        expected = sum(exact_matches(healthy, [pair]) for pair in these)
+        agree(exact_alone, listener, these, expected=expected)
+    if not listener.sizes or max(listener.sizes) > 1:
+        raise Wrong(say(f"a search has {max(listener.sizes, default=0)} sentences, not 1"))
+    with bugs.plant("cross-attention-no-padding-mask"):
+        together, alone = exact_matches(healthy, pairs), call(exact_alone, listener, pairs)
+    return f"of 30 sentences the broken code has {together} right in batches and {alone} alone"

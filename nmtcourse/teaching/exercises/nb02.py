@@ -1,0 +1,87 @@
+"""The judges of notebook 02."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from random import Random
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from nmtcourse.teaching.exercises import Wrong, agree, call, require_equal
+from nmtcourse.teaching.language import say
+from nmtlib.model.embeddings import TokenEmbedding
+from nmtlib.model.transformer import Transformer, TransformerConfig
+
+
+def judge_1(times_as_large: Callable[[nn.Embedding], float], *, draw: Random) -> str:
+    """How many times as large as positions are the vectors that an embedding gives."""
+    for _ in range(6):
+        d_model, deviation = draw.choice([32, 64, 128, 512]), draw.uniform(0.02, 1.5)
+        for layer in (nn.Embedding(800, d_model), TokenEmbedding(800, d_model)):
+            with torch.no_grad():
+                layer.weight[1:].normal_(std=deviation)
+            read = layer(torch.arange(1, 800)[None])
+            size = read.square().mean().sqrt().item()
+            agree(times_as_large, layer, expected=size / 0.5**0.5, tolerance=0.01)
+    return "12 layers"
+
+
+def judge_2(tie: Callable[[Transformer], Transformer | None], *, draw: Random) -> str:
+    """One tensor for the target embedding and the output of a model."""
+    for _ in range(3):
+        sizes = {"d_ff": 16, "n_encoder_layers": 1, "n_decoder_layers": 1, "n_heads": 2}
+        config = TransformerConfig(
+            draw.randint(30, 40), draw.randint(30, 40), d_model=16, dropout=0.0, **sizes
+        )
+        model = Transformer(config)
+        tensors, source_table = len(list(model.parameters())), model.source_embedding.weight
+        returned = call(tie, model)
+        model = returned if isinstance(returned, Transformer) else model
+        if model.config.tied != "none":
+            raise Wrong(say("make the two names one tensor yourself, without a model that is tied"))
+        embedding, output = model.target_embedding.weight, model.output.weight
+        if embedding is not output:
+            raise Wrong(say("the target embedding and the output are two tensors"))
+        if model.source_embedding.weight is embedding or source_table.shape[0] != len(
+            model.source_embedding.weight
+        ):
+            raise Wrong(say("the source embedding should stay as it was"))
+        require_equal("len(list(model.parameters()))", len(list(model.parameters())), tensors - 1)
+        ids = torch.tensor([[5, 6, 7]])
+        model(ids, ids).logsumexp(dim=-1).sum().backward()
+        moved = embedding.grad is not None and bool((embedding.grad.abs().sum(dim=-1) > 0).all())
+        if not moved:
+            raise Wrong(say("some rows of the tied table get no gradient from the softmax"))
+    return "3 models"
+
+
+Nouns = Sequence[tuple[str, str]]
+CountPlurals = Callable[[Sequence[str], Tensor, Nouns], int]
+
+
+def judge_3(count_plurals: CountPlurals, *, draw: Random) -> str:
+    """For how many ordered pairs of nouns plural - singular + another singular finds its plural."""
+    for noise in (0.1, 0.3, 0.6):
+        nouns = [(f"noun{i}", f"nouns{i}") for i in range(12)]
+        words = [word for pair in nouns for word in pair] + [f"other{i}" for i in range(30)]
+        table = torch.randn(len(words), 16)
+        table[1:24:2] = table[0:24:2] + noise * torch.randn(12, 16) + torch.randn(16)
+        order = draw.sample(range(len(words)), len(words))
+        words, vectors = [words[i] for i in order], F.normalize(table[order], dim=-1)
+        count = 0
+        for a, a_plural in nouns:
+            for b, b_plural in nouns:
+                if a != b:
+                    count += nearest(words, vectors, a, a_plural, b) == b_plural
+        agree(count_plurals, words, vectors, nouns, expected=count)
+    return "3 tables of words"
+
+
+def nearest(words: Sequence[str], vectors: Tensor, a: str, a_plural: str, b: str) -> str:
+    """The word nearest to a_plural - a + b, except these three."""
+    rows = [words.index(word) for word in (a, a_plural, b)]
+    cosines = vectors @ (vectors[rows[1]] - vectors[rows[0]] + vectors[rows[2]])
+    cosines[rows] = -torch.inf
+    return words[int(cosines.argmax())]

@@ -1,0 +1,330 @@
+"""Each exercise of a notebook: a right answer passes, and wrong answers are refused."""
+
+import math
+from functools import cache
+
+import pytest
+import torch
+from torch import nn
+
+from nmtcourse.teaching import judge, load_toy
+from nmtcourse.teaching.course import exact_matches
+from nmtcourse.teaching.exercises import Wrong, equal
+from nmtlib.data import UNK, Vocab, collate, padding_waste
+from nmtlib.model import sinusoidal_table
+
+
+@cache
+def translator():
+    return load_toy()
+
+
+def unknown_words(text):
+    return [word for word in text.split() if word not in translator().source.vocab]
+
+
+def unknown_in_lower_case(text):
+    return [word for word in text.split() if word.lower() not in translator().source.vocab]
+
+
+def three_best(text):
+    (found,) = translator().search([text], n_best=3)
+    return [translator().target.decode(hypothesis.ids) for hypothesis in found]
+
+
+def best_and_invented(text):
+    return [*translator().translate([text]), "x", "y"]
+
+
+def best_three_times(text):
+    return translator().translate([text]) * 3
+
+
+def exact_alone(model, pairs):
+    return sum(model.translate([p.source], beam=1) == [p.target] for p in pairs)
+
+
+def exact_against_itself(model, pairs):
+    """Compares with the translation of a healthy model, not with the reference."""
+    count = 0
+    for pair in pairs:
+        text = model.translate([pair.source], beam=1)
+        count += text == translator().translate([pair.source], beam=1)
+    return count
+
+
+def share_of_unknown(counts, size):
+    kept = [count for _, count in counts.most_common(size - 4)]
+    return 1 - sum(kept) / sum(counts.values())
+
+
+def share_by_vocabulary(counts, size):
+    """Through the vocabulary itself, as the notebook counts."""
+    sentences = [[word] * count for word, count in counts.items()]
+    ids = Vocab.build(sentences, max_size=size)
+    coded = [i for sentence in sentences for i in ids.encode(sentence)]
+    return coded.count(UNK) / len(coded)
+
+
+def share_without_specials(counts, size):
+    return 1 - sum(count for _, count in counts.most_common(size)) / sum(counts.values())
+
+
+def share_of_types(counts, size):
+    return max(0, len(counts) - (size - 4)) / len(counts)
+
+
+def waste(examples, plan):
+    padding = total = 0
+    for batch in plan:
+        for side in (0, 1):
+            lengths = [len(examples[i][side]) for i in batch]
+            total += len(batch) * max(lengths)
+            padding += len(batch) * max(lengths) - sum(lengths)
+    return padding / total
+
+
+def waste_as_mean_of_batches(examples, plan):
+    return sum(waste(examples, [batch]) for batch in plan) / len(plan)
+
+
+def waste_of_sources(examples, plan):
+    return padding_waste([collate([(examples[i][0],) * 2 for i in batch]) for batch in plan])
+
+
+def shared_subwords(tokenizer, sources, targets):
+    used = [{t for text in side for t in tokenizer.encode(text)} for side in (sources, targets)]
+    return used[0] & used[1]
+
+
+def all_used_subwords(tokenizer, sources, targets):
+    return {token for text in (*sources, *targets) for token in tokenizer.encode(text)}
+
+
+def shared_words(tokenizer, sources, targets):
+    return {w for text in sources for w in text.split()} & {
+        w for text in targets for w in text.split()
+    }
+
+
+def times_as_large(layer):
+    read = layer(torch.arange(layer.num_embeddings)[None])
+    return (read.square().mean().sqrt() / 0.5**0.5).item()
+
+
+def times_without_factor(layer):
+    return (layer.weight.square().mean().sqrt() / 0.5**0.5).item()
+
+
+def times_of_norms(layer):
+    return layer(torch.arange(layer.num_embeddings)).norm(dim=-1).mean().item()
+
+
+def tie(model):
+    model.output.weight = model.target_embedding.weight
+
+
+def tie_by_copy(model):
+    model.output.weight.data.copy_(model.target_embedding.weight)
+
+
+def tie_wrong_side(model):
+    model.output.weight = model.source_embedding.weight
+
+
+def tie_both_embeddings(model):
+    model.source_embedding.weight = model.target_embedding.weight = model.output.weight
+
+
+def count_plurals(words, vectors, nouns, excluded=3):
+    count = 0
+    for a, a_plural in nouns:
+        for b, b_plural in nouns:
+            if a != b:
+                rows = [words.index(word) for word in (a, a_plural, b)]
+                cosines = vectors @ (vectors[rows[1]] - vectors[rows[0]] + vectors[rows[2]])
+                cosines[rows[:excluded]] = -math.inf
+                count += words[int(cosines.argmax())] == b_plural
+    return count
+
+
+def count_without_exclusion(words, vectors, nouns):
+    return count_plurals(words, vectors, nouns, excluded=0)
+
+
+def count_with_itself(words, vectors, nouns):
+    return count_plurals(words, vectors, nouns) + len(nouns)
+
+
+class MyPositions(nn.Module):
+    def __init__(self, d_model, max_length):
+        super().__init__()
+        self.register_buffer("table", sinusoidal_table(max_length, d_model))
+
+    def forward(self, vectors):
+        return vectors + self.table[: vectors.size(1)]
+
+
+class Slip(MyPositions):
+    def __init__(self, d_model, max_length):
+        super().__init__(d_model, max_length)
+        i = torch.arange(d_model)
+        angles = torch.arange(max_length)[:, None] * 10000.0 ** (-2 * i / d_model)
+        self.table = torch.where(i % 2 == 0, angles.sin(), angles.cos())
+
+
+class Zero(MyPositions):
+    def forward(self, vectors):
+        return vectors
+
+
+class PlainAttribute(nn.Module):
+    def __init__(self, d_model, max_length):
+        super().__init__()
+        self.table = sinusoidal_table(max_length, d_model)
+
+    def forward(self, vectors):
+        return vectors + self.table[: vectors.size(1)]
+
+
+def fit_reader(sums, positions):
+    one = torch.ones(len(sums), 1)
+    found = torch.linalg.lstsq(torch.cat([sums, one], 1), positions[:, None]).solution
+    return lambda others: (torch.cat([others, torch.ones(len(others), 1)], 1) @ found)[:, 0]
+
+
+def fit_without_constant(sums, positions):
+    found = torch.linalg.lstsq(sums, positions[:, None]).solution
+    return lambda others: others @ found
+
+
+def fit_mean(sums, positions):
+    return lambda others: positions.mean().expand(len(others))
+
+
+def remember(sums, positions):
+    return lambda others: positions[torch.arange(len(others)) % len(positions)]
+
+
+def fit_the_first_dimensions(sums, positions):
+    """One dimension alone."""
+    reader = fit_reader(sums[:, :1], positions)
+    return lambda others: reader(others[:, :1])
+
+
+def rotate_halves(vectors, wavelengths, sign=1):
+    half = vectors.size(-1) // 2
+    positions = torch.arange(vectors.size(-2), dtype=torch.float64)[:, None]
+    angles = sign * positions * (2 * math.pi / wavelengths)
+    x, y = vectors[..., :half], vectors[..., half:]
+    return torch.cat(
+        [x * angles.cos() + y * angles.sin(), y * angles.cos() - x * angles.sin()], dim=-1
+    )
+
+
+def rotate_interleaved(vectors, wavelengths):
+    half = vectors.size(-1) // 2
+    order = torch.stack([torch.arange(half), torch.arange(half) + half], 1).flatten()
+    turned = rotate_halves(vectors[..., order.argsort()], wavelengths)
+    return turned[..., order]
+
+
+def rotate_the_other_way(vectors, wavelengths):
+    return rotate_halves(vectors, wavelengths, sign=-1)
+
+
+def unrotated(vectors, wavelengths):
+    return vectors
+
+
+EXERCISES = {  # number: right answers, wrong answers
+    "00.1": ([unknown_words], [unknown_in_lower_case, str.split, lambda text: []]),
+    "00.2": ([three_best], [best_and_invented, best_three_times, lambda text: ["a", "b", "c"]]),
+    "00.3": (
+        [exact_alone],
+        [exact_matches, exact_against_itself, lambda model, pairs: len(pairs)],
+    ),
+    "01.1": (
+        [share_of_unknown, share_by_vocabulary],
+        [share_without_specials, share_of_types, lambda counts, size: 0.1],
+    ),
+    "01.2": ([waste], [waste_as_mean_of_batches, waste_of_sources, lambda examples, plan: 0.4]),
+    "01.3": (
+        [shared_subwords],
+        [all_used_subwords, shared_words, lambda *arguments: {"▁Peter", "▁man"}],
+    ),
+    "02.1": ([times_as_large], [times_without_factor, times_of_norms, lambda layer: 2**0.5]),
+    "02.2": ([tie], [tie_by_copy, tie_wrong_side, tie_both_embeddings, lambda model: None]),
+    "02.3": (
+        [count_plurals],
+        [count_without_exclusion, count_with_itself, lambda *arguments: 1001],
+    ),
+    "03.1": ([MyPositions], [Slip, Zero, PlainAttribute, nn.Embedding]),
+    "03.3": (
+        [fit_reader, fit_without_constant],
+        [fit_mean, remember, fit_the_first_dimensions, lambda sums, positions: 0.0],
+    ),
+    "03.4": ([rotate_halves], [rotate_interleaved, rotate_the_other_way, unrotated]),
+}
+RIGHT = [(number, answer) for number, (right, _) in EXERCISES.items() for answer in right]
+WRONG = [(number, answer) for number, (_, wrong) in EXERCISES.items() for answer in wrong]
+
+
+@pytest.mark.parametrize("seed", [0, 5])
+@pytest.mark.parametrize("number, answer", RIGHT)
+def test_a_right_answer_passes_for_each_seed(number, answer, seed, capsys):
+    before = torch.get_rng_state()
+    judge(number, answer, seed=seed)
+    assert f"exercise {number} is right: " in capsys.readouterr().out
+    assert torch.equal(before, torch.get_rng_state())
+
+
+@pytest.mark.parametrize("seed", [0, 5])
+@pytest.mark.parametrize("number, answer", WRONG)
+def test_a_wrong_answer_is_refused_for_each_seed(number, answer, seed, capsys):
+    with pytest.raises(Wrong):
+        judge(number, answer, seed=seed)
+    assert "is right" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("number", EXERCISES)
+def test_what_is_no_function_is_refused(number):
+    for invented in (1.0, [], "right"):
+        with pytest.raises(Wrong, match="the function itself"):
+            judge(number, invented)
+
+
+def test_the_message_says_what_was_given_expected_and_returned():
+    with pytest.raises(Wrong, match=r"waste\(\[.*\) should be 0\.\d+, but it is 'much'"):
+        judge("01.2", lambda_named("waste", lambda examples, plan: "much"))
+    with pytest.raises(Wrong, match=r"waste\(.*\) raises ZeroDivisionError: division by zero"):
+        judge("01.2", lambda_named("waste", lambda examples, plan: 1 / 0))
+
+
+def lambda_named(name, function):
+    function.__name__ = name
+    return function
+
+
+def test_an_exercise_without_a_judge_says_so():
+    for number in ("03.2", "03", "77.1", "", "..x.1"):
+        with pytest.raises(ValueError, match="no judge for the exercise"):
+            judge(number, len)
+
+
+def test_an_answer_cannot_change_what_it_is_compared_with():
+    def spoil(counts, size):
+        share = share_of_unknown(counts, size)
+        counts.clear()
+        return share
+
+    judge("01.1", spoil)
+
+
+def test_equal_is_no_looser_than_it_says():
+    assert equal(1.00001, 1.0, 1e-4) and equal(torch.tensor(1.0), 1.0, 1e-4)
+    assert equal([1, 2.0], (1, 2.0), 1e-4) and equal({"a"}, {"a"}, 1e-4)
+    refused = [(math.nan, 1.0), (True, 1), (1.1, 1.0), ([1], [1, 2]), (None, 0), (["a"], {"a"})]
+    refused += [(torch.ones(2, 1), torch.ones(2)), (torch.full((2,), math.nan), torch.ones(2))]
+    for given, expected in refused:
+        assert not equal(given, expected, 1e-4)
