@@ -6,7 +6,6 @@ import textwrap
 from collections.abc import Sequence
 
 import matplotlib as mpl
-import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -14,7 +13,6 @@ from matplotlib.image import AxesImage
 from numpy.typing import ArrayLike
 
 from nmtcourse.teaching.describe import COLOUR_BAR
-from nmtcourse.teaching.language import say
 from nmtcourse.teaching.layout import Words, as_array, cell_inches, new_axes, panels, write_words
 from nmtcourse.teaching.style import DIVERGING, SEQUENTIAL
 
@@ -88,33 +86,6 @@ def heat_maps(
         ax.set(ylabel=row_label if first else "", xlabel=column_label if last else "")
     _colour_scale(axes[0, -1], image)
     figure.suptitle(title)
-    return figure
-
-
-def draw_input(
-    sentence: Sequence[str], vocabulary: Sequence[str], table: ArrayLike, positions: ArrayLike
-) -> Figure:
-    """What a model reads: one-hot rows times the table of words, plus the table of positions.
-
-    `table` is (V, D) and `positions` (S, D).  Raises ValueError for a word without a row.
-    """
-    table, positions = as_matrix(table, vocabulary, None), as_matrix(positions, sentence, None)
-    one_hot = np.eye(len(vocabulary))[[vocabulary.index(word) for word in sentence]]  # (S, V)
-    words = one_hot @ table  # (S, D)
-    shown = [
-        ("one-hot rows", one_hot, sentence, vocabulary),
-        ("× table of words", table, vocabulary, None),
-        ("= sentence matrix", words, sentence, None),
-        ("sentence matrix", words, sentence, None),
-        ("+ position vectors", positions, sentence, None),
-        ("= what layer 0 reads", words + positions, sentence, None),
-    ]
-    high = max(float(np.abs(matrix).max()) for _, matrix, *_ in shown)
-    figure, axes = plt.subplots(2, 3, figsize=(7.2, 3.6), layout="constrained")
-    for ax, (title, matrix, *labels) in zip(axes.flat, shown, strict=True):
-        image = _draw(ax, matrix, *labels, (-high, high), True)
-        ax.set_title(say(title))
-    figure.colorbar(image, ax=axes, shrink=0.8, label=say("value"))
     return figure
 
 

@@ -237,6 +237,21 @@ def unrotated(vectors, wavelengths):
     return vectors
 
 
+def left_alone(model):
+    names = [name for name, weights in model.named_parameters() if weights.dim() == 1]
+    readers = ("query", "key", "value", "fc1")
+    return {n for n in names if n == "output.bias" or any(part in n for part in readers)}
+
+
+def left_alone_with_heads(model):
+    """Without the biases of queries, keys and values, which are in the space of the heads."""
+    return {name for name in left_alone(model) if "fc1" in name or "output" in name}
+
+
+def all_biases(model):
+    return {name for name, _ in model.named_parameters() if name.endswith("bias")}
+
+
 EXERCISES = {  # number: right answers, wrong answers
     "00.1": ([unknown_words], [unknown_in_lower_case, str.split, lambda text: []]),
     "00.2": ([three_best], [best_and_invented, best_three_times, lambda text: ["a", "b", "c"]]),
@@ -264,6 +279,7 @@ EXERCISES = {  # number: right answers, wrong answers
         [fit_reader, fit_without_constant],
         [fit_mean, remember, fit_the_first_dimensions, lambda sums, positions: 0.0],
     ),
+    "03b.1": ([left_alone], [left_alone_with_heads, all_biases, lambda model: set()]),
     "03.4": ([rotate_halves], [rotate_interleaved, rotate_the_other_way, unrotated]),
 }
 RIGHT = [(number, answer) for number, (right, _) in EXERCISES.items() for answer in right]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from nmtcourse.teaching import matrices, plots
+from nmtcourse.teaching import plots
 
 matplotlib.use("Agg")
 GERMAN = "Die kleinen Hunde sehen den alten Freundschaftsbecher <EOS>".split()
@@ -111,16 +111,6 @@ def test_histogram_counts_over_the_same_bins():
     short, long = ([patch.get_x() for patch in bars] for bars in ax.containers)
     assert short == long
     assert len(plots.histogram([1, 2, 2], x_label="length").containers) == 1
-
-
-def test_what_a_model_reads_is_drawn_as_it_is_computed():
-    table, positions = np.arange(8.0).reshape(4, 2), np.ones((3, 2))
-    figure = matrices.draw_input("cab", "abcd", table, positions)
-    drawn = {ax.get_title(): ax.images[0].get_array().data for ax in figure.axes if ax.images}
-    assert (drawn["one-hot rows"] @ drawn["× table of words"] == table[[2, 0, 1]]).all()
-    assert (drawn["= what layer 0 reads"] == table[[2, 0, 1]] + 1).all()
-    with pytest.raises(ValueError):
-        matrices.draw_input("xyz", "abcd", table, positions)
 
 
 def test_the_map_of_the_course_says_what_the_openings_say(tmp_path, monkeypatch):
