@@ -1,0 +1,27 @@
+"""The judge of notebook 03b; exercises 2 and 3 are questions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from random import Random
+
+from torch import nn
+
+from nmtcourse.teaching.exercises import agree
+from nmtlib.model.transformer import Transformer, TransformerConfig
+
+READERS = ("query", "key", "value", "fc1")  # they read the stream and write into another space
+
+
+def judge_1(left_alone: Callable[[nn.Module], Collection[str]], *, draw: Random) -> str:
+    """The names of the weights that stay as they are when the stream between layers is permuted."""
+    for layers in (1, 2, 3):
+        sizes = {"d_ff": 16, "n_encoder_layers": layers, "n_decoder_layers": 4 - layers}
+        config = TransformerConfig(draw.randint(20, 30), 25, d_model=8, n_heads=2, **sizes)
+        model, expected = Transformer(config), set()
+        for name, parameter in model.named_parameters():
+            inner = parameter.dim() == 1 and any(part in name for part in READERS)
+            if inner or name == "output.bias":
+                expected.add(name)
+        agree(lambda model: set(left_alone(model)), model, expected=expected)
+    return "3 models"
