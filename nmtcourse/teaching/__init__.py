@@ -10,6 +10,7 @@ from typing import Any
 
 # Where the names that a notebook uses most live; the others are imported from their modules.
 _MODULES = {
+    "comparing": "compare",
     "course": "CHECKPOINTS CHINESE ENGLISH GERMAN exact_matches in_toy_spelling load_toy "
     "running_pair untrained_toy",
     "exercises": "judge",

@@ -1,0 +1,77 @@
+"""The judges of notebook 06."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from nmtcheck import bugs, ours, run_checks
+from nmtcourse.teaching.exercises import Wrong, agree, call, require_equal
+from nmtcourse.teaching.language import say
+from nmtlib.specials import BOS, PAD
+
+PLANTED = ("mask-inverted", "mask-fill-small", "causal-mask-training-only")
+
+
+def judge_1(window: Callable[[int, int], Tensor], *, draw: Random) -> str:
+    """The mask of a decoder that may attend to itself and to some words before it."""
+    for _ in range(10):
+        length, back = draw.randint(1, 12), draw.randint(0, 12)
+        position = torch.arange(length)
+        distance = position[:, None] - position  # (T, T): how far back a key is
+        expected = (distance >= 0) & (distance <= back)
+        require_equal(
+            f"window({length}, {back})", as_ints(call(window, length, back)), as_ints(expected)
+        )
+    return "10 masks"
+
+
+def as_ints(mask: Any) -> Any:
+    """A mask as lists of 0 and 1, so that a message shows it; anything else as it is."""
+    is_mask = isinstance(mask, Tensor) and mask.dtype == torch.bool
+    return mask.int().tolist() if is_mask else mask
+
+
+def judge_2(
+    left_mask: Callable[[Tensor], Tensor], without_keys: Callable[[Tensor], Tensor], *, draw: Random
+) -> str:
+    """The mask of targets that are padded on the left, and its queries without any key."""
+    for _ in range(10):
+        length, lengths = draw.randint(3, 7), []
+        rows = []
+        for _ in range(draw.randint(1, 4)):
+            lengths.append(draw.randint(1, length))
+            words = [BOS, *(draw.randint(4, 40) for _ in range(lengths[-1] - 1))]
+            rows.append([PAD] * (length - lengths[-1]) + words)
+        ids = torch.tensor(rows)  # (B, T)
+        past = torch.ones(length, length, dtype=torch.bool).tril()
+        expected = (ids != PAD)[:, None, None, :] & past  # (B, 1, T, T)
+        require_equal(f"left_mask({rows})", as_ints(call(left_mask, ids)), as_ints(expected))
+        empty = torch.rand(2, 1, length, length) < 0.3  # any mask, also one that leaves rows empty
+        empty[0, 0, draw.randrange(length)] = False
+        given = as_ints(call(without_keys, empty))
+        wanted = as_ints(~empty.any(dim=-1)[:, 0])  # (B, T)
+        require_equal(f"without_keys({as_ints(empty)})", given, wanted)
+    return "10 batches"
+
+
+def judge_3(with_bug: Callable[[str, Callable[[], Any]], Any], *, draw: Random) -> str:
+    """What a function returns while a bug is planted, and no longer than that."""
+    for bug in PLANTED:
+        caught_by, number = bugs.get(bug).caught_by, draw.randint(1, 999)
+        seen: list[bool] = []
+
+        def experiment(caught_by: Any = caught_by, number: int = number, seen: list = seen) -> int:
+            seen.append(run_checks(ours(), only=caught_by).ok)
+            return number
+
+        agree(with_bug, bug, experiment, expected=number)
+        if seen != [False]:
+            raise Wrong(say(f"with_bug({bug!r}, experiment): the experiment ran without the bug"))
+        if not run_checks(ours(), only=caught_by).ok:
+            raise Wrong(say(f"with_bug({bug!r}, experiment): the bug is still there"))
+    return f"{len(PLANTED)} bugs"
