@@ -26,7 +26,7 @@ from shown import (
     names_figures_that_exist,
 )
 
-MAX_LINES, MAX_BYTES = 30, 1_500_000
+MAX_LINES, MAX_BYTES = 32, 1_500_000
 LONG = 90  # minutes that one reads without a rest
 # the forms of an output that JupyterLab 4 takes a line from, the first that is there
 FOLDED_FORMS = ("text/html", "image/svg+xml", "application/pdf", "text/markdown", "text/plain")
