@@ -225,6 +225,8 @@ class InputReader:
                 raise UnknownKind(f"{kind_of(value)} with an attribute {name!r} that is no field")
         parts = []
         for name, field in fields.items():
+            if not field.compare:  # two values that differ in it alone are equal
+                continue
             text = self.identify(getattr(value, name))
             if text != self._default(field):  # a field that is added later changes no text
                 parts.append(f"{name}={text}")

@@ -24,7 +24,8 @@ from nmtcourse.teaching.inputs import UnknownKind, identify, read_inputs
 from nmtcourse.teaching.records import changed_names
 from nmtlib import Transformer, TransformerConfig, Translator, load_corpus
 from nmtlib.data import Vocab, collate
-from nmtlib.data.corpus import Pair
+from nmtlib.data.corpus import Corpus, Pair
+from nmtlib.settings import CorpusSettings
 
 ROOT = Path(__file__).parents[2]
 
@@ -339,3 +340,10 @@ print(inputs.data, identify({{"b", "a", "c"}}), [*inputs.code], inputs.unknown)
         assert done.returncode == 0, done.stderr
         outputs.add(done.stdout)
     assert len(outputs) == 1
+
+
+def test_where_a_corpus_was_read_is_no_part_of_its_data():
+    pairs = Corpus("own", "de", "en", PAIRS)
+    read = dataclasses.replace(pairs, origin=CorpusSettings(name="toy-de-en"))
+    assert read == pairs and identify(read) == identify(pairs)
+    assert identify(dataclasses.replace(pairs, train=PAIRS[:-1])) != identify(pairs)
