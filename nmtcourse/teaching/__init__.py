@@ -13,7 +13,7 @@ _MODULES = {
     "comparing": "compare",
     "course": "CHECKPOINTS CHINESE ENGLISH GERMAN exact_matches in_toy_spelling load_toy "
     "running_pair untrained_toy",
-    "exercises": "judge",
+    "exercises": "judge solution",
     "explorer": "attention_maps show_explorer slider",
     "language": "pad say",
     "predictions": "predict",

@@ -5,23 +5,26 @@
 
 The judge calls the student's function on inputs that it draws, and compares what comes back with
 what it works out itself.  It prints one line if all agree, and raises `Wrong` otherwise: what it
-gave, what it expected, what came back.
+gave, what it expected, what came back.  After a try, `solution("01.1")` prints a right answer.
 
 The judge of exercise K of notebook NN is the function `judge_K` in the module `nbNN` of this
 package.  It takes the answers, then the keyword `draw`, a `random.Random`; torch's random numbers
 are seeded too.  It calls an answer through `call`, compares through `agree`, or raises `Wrong`; it
 returns a line that says what was tried.  A judge has two wrong answers or more in
-tests/teaching/test_exercises.py.
+tests/teaching/test_exercises.py, and a right one in answers.toml.
 """
 
 from __future__ import annotations
 
 import copy
+import inspect
 import random
 import reprlib
+import tomllib
 from collections.abc import Callable
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -30,6 +33,8 @@ from torch import Tensor
 from nmtcourse.teaching.language import say
 
 COPIED = (list, dict, set, Tensor)
+ANSWERS = Path(__file__).with_name("answers.toml")
+tried: set[str] = set()  # the exercises that were judged in this session, right or wrong
 _shorten = reprlib.Repr()
 _shorten.maxstring = _shorten.maxother = 90
 _shorten.maxlist = _shorten.maxset = _shorten.maxdict = _shorten.maxtuple = 8
@@ -47,6 +52,7 @@ def judge(number: str, *answers: Callable[..., Any], seed: int = 0) -> None:
     that has no judge.
     """
     function = find_judge(number)
+    tried.add(number)
     for answer in answers:
         if not callable(answer):
             raise Wrong(
@@ -54,8 +60,35 @@ def judge(number: str, *answers: Callable[..., Any], seed: int = 0) -> None:
             )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        tried = function(*answers, draw=random.Random(seed))
-    print(say(f"exercise {number} is right: {say(tried)}"))
+        try:
+            inputs = function(*answers, draw=random.Random(seed))
+        except Wrong as verdict:
+            help_line = say(f'solution("{number}") prints a right answer')
+            raise Wrong(f"{verdict}; {help_line}") from verdict.__cause__
+    print(say(f"exercise {number} is right: {say(inputs)}"))
+
+
+def solution(number: str) -> None:
+    """Print a right answer to an exercise that was judged in this session.
+
+    Raises ValueError before the first try, and for an exercise that has no judge.
+    """
+    names = ", ".join(name_answers(number))
+    if number not in tried:
+        raise ValueError(say(f'try it first: judge("{number}", {names})'))
+    print(read_answer(number)["code"].strip())
+
+
+def name_answers(number: str) -> list[str]:
+    """The names of the functions that the answer to an exercise defines, as `judge` takes them."""
+    parameters = inspect.signature(find_judge(number)).parameters.values()
+    asked = [p.name for p in parameters if p.kind is not inspect.Parameter.KEYWORD_ONLY]
+    return list(read_answer(number).get("give", asked))
+
+
+def read_answer(number: str) -> dict[str, Any]:
+    """The table of an exercise in answers.toml."""
+    return dict(tomllib.loads(ANSWERS.read_text("utf-8"))[number])
 
 
 def find_judge(number: str) -> Callable[..., str]:
