@@ -37,14 +37,21 @@ class Evaluation:
     repr: str
 
     def forced(self) -> list[Pass]:
-        """The passes whose decoder input holds the words of references."""
-        targets = [t for _, t in self.pairs]
-        found = list[Pass]()
-        for each in self.recording.passes:
-            rows = each.read.tolist()
-            if each.read.size(1) > 1 and any(reads(row, t) for row in rows for t in targets):
-                found.append(each)
-        return found
+        """The passes whose decoder input holds the words of references, each with its source."""
+        return [each for each in self.recording.passes if self.is_forced(each)]
+
+    def is_forced(self, each: Pass) -> bool:
+        """Whether every row of a pass reads the reference of its own source.
+
+        A prefix of a search may be another sentence's short reference by chance.
+        """
+        sources, rows = each.source.tolist(), each.read.tolist()
+        if each.read.size(1) < 2 or len(sources) != len(rows):
+            return False
+        return all(
+            any(reads(row, reference) and holds(source, words) for words, reference in self.pairs)
+            for source, row in zip(sources, rows, strict=True)
+        )
 
     def searched(self) -> list[Pass]:
         """The other passes: those of a search."""

@@ -14,7 +14,8 @@ def test_each_diagram_has_its_files_and_is_shown_in_a_notebook():
     assert files == {f"{name}.{kind}" for name in diagrams.TEXTS for kind in ("png", "svg")}
     chinese = {path.stem for path in diagrams.FOLDER.glob("zh/*.png")}
     assert chinese == diagrams.CHINESE.keys() == diagrams.TEXTS.keys()
-    notebooks = "".join(p.read_text("utf-8") for p in (ROOT / "notebooks").glob("*.ipynb"))
+    paths = [p for folder in ("", "deeper") for p in (ROOT / "notebooks" / folder).glob("*.ipynb")]
+    notebooks = "".join(path.read_text("utf-8") for path in paths)
     assert all(f'diagrams.show(\\"{name}\\")' in notebooks for name in diagrams.TEXTS)
 
 
