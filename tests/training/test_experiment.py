@@ -130,7 +130,7 @@ def test_training_leaves_the_random_numbers_of_its_caller_alone(corpus, tmp_path
 
 
 def test_the_loss_that_a_page_shows_trains(tmp_path, corpus, monkeypatch):
-    page = (Path(nmtlib.__file__).parents[1] / "docs" / "core.md").read_text("utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "core.md").read_text("utf-8")
     (block,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     histories = []
 
