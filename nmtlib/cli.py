@@ -418,6 +418,8 @@ def run_and_texts(options: Namespace) -> tuple[str, list[str]]:
     run, *texts = [argument for argument in arguments if argument is not None] or [None]
     if run is None:
         raise ValueError("translate needs a run folder or a model; list them with: nmtlib models")
+    if not str(run).strip():
+        raise ValueError("nothing to translate: the sentence is empty")
     return run, texts
 
 

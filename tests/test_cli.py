@@ -361,6 +361,10 @@ def typed(text):
     return io.TextIOWrapper(io.BytesIO(text.encode()))
 
 
+def test_an_empty_sentence_is_not_taken_for_a_run(call):
+    assert call("translate", "")[2] == "nmtlib: nothing to translate: the sentence is empty\n"
+
+
 def test_translate_arguments_and_standard_input_alike(call, run, monkeypatch):
     sources = [source for source, _ in SPLITS["test"][:3]]
     sources.insert(1, "")
