@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from nmtcheck import bugs, ours, run_checks
-from nmtcourse.teaching.exercises import Wrong, agree, call, require_equal
+from nmtcourse.teaching.exercises import Wrong, agree, call, require_equal, show
 from nmtcourse.teaching.language import say
 from nmtlib.specials import BOS, PAD
 
@@ -19,15 +19,30 @@ PLANTED = ("mask-inverted", "mask-fill-small", "causal-mask-training-only")
 
 def judge_1(window: Callable[[int, int], Tensor], *, draw: Random) -> str:
     """The mask of a decoder that may attend to itself and to some words before it."""
-    for _ in range(10):
-        length, back = draw.randint(1, 12), draw.randint(0, 12)
+    drawn = [(draw.randint(1, 12), draw.randint(0, 12)) for _ in range(10)]
+    for length, back in sorted(drawn):  # a short mask is read at once
         position = torch.arange(length)
         distance = position[:, None] - position  # (T, T): how far back a key is
         expected = (distance >= 0) & (distance <= back)
-        require_equal(
-            f"window({length}, {back})", as_ints(call(window, length, back)), as_ints(expected)
-        )
+        require_mask(f"window({length}, {back})", call(window, length, back), expected)
     return "10 masks"
+
+
+def require_mask(what: str, given: Any, expected: Tensor) -> None:
+    """Raise Wrong unless this is the expected mask; the message names the first wrong place."""
+    wanted = f"a bool tensor of the shape {tuple(expected.shape)}"
+    if not isinstance(given, Tensor):
+        raise Wrong(say(f"{what} should be {wanted}, but it is {show(given)}"))
+    if given.dtype != torch.bool or given.shape != expected.shape:
+        found = f"{str(given.dtype).removeprefix('torch.')} of the shape {tuple(given.shape)}"
+        raise Wrong(say(f"{what} should be {wanted}, but it is {found}"))
+    differing = (given != expected).nonzero()
+    if len(differing):
+        row, column = differing[0].tolist()
+        place = f"{what}[{row}, {column}]"
+        raise Wrong(
+            say(f"{place} should be {expected[row, column]}, but it is {given[row, column]}")
+        )
 
 
 def as_ints(mask: Any) -> Any:
