@@ -328,13 +328,14 @@ def test_an_exercise_without_a_judge_says_so():
             judge(number, len)
 
 
-def test_an_answer_cannot_change_what_it_is_compared_with():
+def test_an_answer_cannot_change_what_it_is_compared_with(capsys):
     def spoil(counts, size):
         share = share_of_unknown(counts, size)
         counts.clear()
         return share
 
     judge("01.1", spoil)
+    assert "exercise 01.1 is right" in capsys.readouterr().out
 
 
 def test_equal_is_no_looser_than_it_says():

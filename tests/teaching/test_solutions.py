@@ -37,6 +37,10 @@ def test_an_answer_is_printed_after_a_try_only(capsys, monkeypatch):
     monkeypatch.setattr(exercises, "tried", set())
     with pytest.raises(ValueError, match=r'try it first: judge\("06.2", left_mask, without_keys\)'):
         solution("06.2")
+    with pytest.raises(Wrong, match="the function itself"):
+        judge("01.1", 0.1)
+    with pytest.raises(ValueError, match="try it first"):
+        solution("01.1")
     with pytest.raises(Wrong, match=r'; solution\("01.1"\) prints a right answer'):
         judge("01.1", lambda counts, size: 0.1)
     solution("01.1")

@@ -34,7 +34,7 @@ from nmtcourse.teaching.language import say
 
 COPIED = (list, dict, set, Tensor)
 ANSWERS = Path(__file__).with_name("answers.toml")
-tried: set[str] = set()  # the exercises that were judged in this session, right or wrong
+tried: set[str] = set()  # exercises that were judged since Python started, right or wrong
 _shorten = reprlib.Repr()
 _shorten.maxstring = _shorten.maxother = 90
 _shorten.maxlist = _shorten.maxset = _shorten.maxdict = _shorten.maxtuple = 8
@@ -52,12 +52,12 @@ def judge(number: str, *answers: Callable[..., Any], seed: int = 0) -> None:
     that has no judge.
     """
     function = find_judge(number)
-    tried.add(number)
     for answer in answers:
         if not callable(answer):
             raise Wrong(
                 say(f"exercise {number}: give the function itself, not its result {show(answer)}")
             )
+    tried.add(number)  # a number in place of a function is no try
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         try:
@@ -69,7 +69,7 @@ def judge(number: str, *answers: Callable[..., Any], seed: int = 0) -> None:
 
 
 def solution(number: str) -> None:
-    """Print a right answer to an exercise that was judged in this session.
+    """Print a right answer to an exercise that was judged since Python started.
 
     Raises ValueError before the first try, and for an exercise that has no judge.
     """
