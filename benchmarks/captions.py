@@ -40,7 +40,7 @@ def steps(out: Path) -> Iterator[list[str]]:
 
 def training(preset: str, folder: Path, changes: dict) -> list[str]:
     """The command that trains a preset with changed settings, or goes on with it."""
-    if Run(folder).last_file.is_file():
+    if Run(folder).state_file.is_file():
         return ["train", "--resume", "--out", str(folder)]
     sets = [part for key, value in changes.items() for part in ("--set", f"{key}={toml(value)}")]
     return ["train", preset, *sets, "--out", str(folder)]

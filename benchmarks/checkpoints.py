@@ -39,7 +39,6 @@ from nmtlib.training.loss import measure_all
 SAMPLES = 60  # sentences that ride along with a model
 FEWEST_WORDS, MOST_WORDS = 5, 12
 READ_AS_WRONG = {"Viele Leute stehen nachts auf einer beleuchteten Straße."}  # "a light street"
-COPIED = ("source.json", "target.json", "history.csv")
 
 
 def store(run: Path, folder: Path) -> dict[str, Any]:
@@ -53,15 +52,20 @@ def store(run: Path, folder: Path) -> dict[str, Any]:
     corpus = load_corpus(trained.settings.corpus.name)
     before = scores(trained, corpus)
     folder.mkdir(parents=True, exist_ok=True)
-    for name in COPIED:
-        shutil.copyfile(run / name, folder / name)
+    shutil.copyfile(run / "history.csv", folder / "history.csv")
     recipe = {
         k: v for k, v in trained.settings.recipe.items() if k not in ("synthetic", "teachers")
     }
     settings = replace(trained.settings, recipe=recipe).with_value("training.init_from", "")
     write_atomically(folder / "settings.json", settings.to_json())
-    _, _, origin = read_checkpoint(Run(run).weights_file())
-    save_checkpoint(Run(folder).model_file, trained.model.half(), **origin)
+    saved = read_checkpoint(Run(run).weights_file())
+    save_checkpoint(
+        Run(folder).model_file,
+        trained.model.half(),
+        weights=saved.header.weights,
+        validation_nll=saved.header.validation_nll,
+        description=replace(saved.described(), settings=settings),
+    )
     after = scores(Translator.load(folder, device="cpu"), corpus)
     summary = training_summary(run)
     kept = {key: summary[key] for key in ("command", "seed", "epochs", "updates", "weights")}

@@ -47,7 +47,7 @@ class Steps:
         """Train `preset` with changed settings, or go on with the run."""
         folder = self.folder / name
         self.runs.append(folder)
-        if Run(folder).last_file.is_file():
+        if Run(folder).state_file.is_file():
             return ["train", "--resume", "--out", str(folder)]
         values = {**changes, "training.seed": seed or self.seed}
         if self.quick:  # the same recipe on a corpus that is always there

@@ -170,9 +170,10 @@ def ending(folder: Path) -> dict[str, Any]:
     run = Run(folder)
     for path in sorted(folder.iterdir()):
         if path.suffix == ".safetensors":
-            config, tensors, notes = read_checkpoint(path)
-            numbers = {name: tensor.double().tolist() for name, tensor in tensors.items()}
-            found[path.name] = (config, numbers, timeless(notes))
+            saved = read_checkpoint(path)
+            numbers = {name: tensor.double().tolist() for name, tensor in saved.tensors.items()}
+            header = saved.header.model_dump(exclude={"sha256"})
+            found[path.name] = (saved.config, numbers, timeless(header))
         elif path == run.history_file:
             found[path.name] = [timeless(vars(record)) for record in read_history(path)]
         elif path not in (run.log_file, run.folder / "curves.png", run.lock_file):

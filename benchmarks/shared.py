@@ -163,9 +163,10 @@ def minutes_had(folder: Path) -> float:
 
     Of one that was stopped before, only the minutes of training are known, not those of validation.
     """
-    last, noted = Run(folder).last_file, folder / MINUTES
+    last, noted = Run(folder).state_file, folder / MINUTES
     given = json.loads(noted.read_text("utf-8"))["minutes"] if noted.is_file() else 0.0
-    seconds = read_checkpoint(last)[2]["progress"]["seconds"] if last.is_file() else 0.0
+    state = read_checkpoint(last).header.state if last.is_file() else None
+    seconds = state.progress.seconds if state else 0.0
     return max(given, seconds / 60)
 
 

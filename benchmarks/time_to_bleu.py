@@ -41,7 +41,12 @@ from nmtlib.model.transformer import Transformer
 from nmtlib.presets import load_settings
 from nmtlib.run import Run
 from nmtlib.settings import Settings
-from nmtlib.training.checkpoint import average_checkpoints, load_model, load_weights
+from nmtlib.training.checkpoint import (
+    average_checkpoints,
+    describe_file,
+    load_model,
+    load_weights,
+)
 from nmtlib.training.hardware import choose_device
 from nmtlib.training.history import EpochRecord, read_history
 from nmtlib.training.trainer import Trainer
@@ -89,7 +94,8 @@ class Board:
 
     def bleu(self, model: Transformer, **search: Any) -> float:
         """sacreBLEU of a model on the validation split, with the preset's search where not told."""
-        translator = Translator(model, *self.run.codecs(), self.settings)
+        about = describe_file(self.run.state_file)
+        translator = Translator(model, about.source, about.target, self.settings)
         scores = score_validation(translator, self.corpus, **search)
         self.signature, self.parameters = scores.signature, sum(model.parameter_table().values())
         return round(scores.bleu, 2)

@@ -29,12 +29,13 @@ def models(options: Namespace) -> None:
     """List the models that can be loaded by name."""
     from nmtcourse.provenance import training_summary
     from nmtlib.run import named_runs
+    from nmtlib.training.checkpoint import describe_run
 
     rows = [("model", "translates", "corpus", "epochs", "validation perplexity", "from")]
     for name, run in named_runs().items():
         place = "nmtlib" if run.ships else str(run.folder)
         try:
-            corpus, found = run.settings().corpus, training_summary(run.folder)
+            corpus, found = describe_run(run).settings.corpus, training_summary(run.folder)
         except (OSError, ValueError) as error:
             rows.append((name, "", "", "", "", f"{place}, which cannot be loaded: {error}"))
             continue
@@ -54,11 +55,12 @@ def summary(options: Namespace) -> None:
     if not options.what:
         print_table(overview())
     elif names_a_file((run := Run(options.what)).settings_file):
-        print(run.settings().to_json())
-        table = Translator.load(run.folder).model.parameter_table()
+        translator = Translator.load(run.folder)
+        print(translator.settings.to_json())
+        table = translator.model.parameter_table()
         for part, count in (table | {"total": sum(table.values())}).items():
             print(f"{part:<22}{count:>14,}")
-        print(read_history(run.history_file)[-1].line(run.settings().training.epochs))
+        print(read_history(run.history_file)[-1].line(translator.settings.training.epochs))
     else:
         print(load_settings(options.what).to_json())
         if (run := Run(SHIPPED / options.what)).settings_file.is_file():

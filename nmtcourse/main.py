@@ -118,7 +118,7 @@ def train(options: Namespace) -> None:
 
 def what_is_next(run: Run) -> list[str]:
     """The commands that score and use a run."""
-    corpus = run.settings().corpus
+    corpus = run.settings().corpus  # also of a run whose first epoch has not ended
     lines = []
     if corpus.name or corpus.test:
         lines.append(f"score it with: {shlex.join(['nmtlib', 'evaluate', str(run.folder)])}")

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from nmtlib.run import Run, command_line
-from nmtlib.training.checkpoint import weights_notes
+from nmtlib.training.checkpoint import read_checkpoint
 from nmtlib.training.history import read_history
 
 PACKAGES = ("nmtlib", "torch", "tokenizers", "sacrebleu", "nltk")
@@ -45,20 +45,18 @@ def processor_name() -> str:
 
 
 def training_summary(folder: str | Path) -> dict[str, Any]:
-    """How a run was trained: the command, seed, epochs, minutes, speed, and which weights it kept.
-
-    Without a log, as in the models that ship with the package, the command is None.
-    """
+    """How a run was trained: command, seed, epochs, minutes, speed, and which weights it kept."""
     run = Run(folder)
     history = read_history(run.history_file)
-    notes = weights_notes(run.weights_file())
+    saved = read_checkpoint(run.weights_file())
+    about, nll = saved.described(), saved.header.validation_nll
     return {
-        "command": run.command(),
-        "seed": run.settings().training.seed,
+        "command": about.command,
+        "seed": about.settings.training.seed,
         "epochs": len(history),
         "updates": history[-1].updates,
         "minutes": round(history[-1].seconds / 60, 2),
         "tokens_per_second": round(statistics.median(r.tokens_per_second for r in history)),
-        "weights": notes.weights,
-        "validation_perplexity": round(math.exp(notes.validation_nll), 3),
+        "weights": saved.header.weights,
+        "validation_perplexity": None if nll is None else round(math.exp(nll), 3),
     }

@@ -51,16 +51,16 @@ def translation_of_epoch(pairs: Sequence[Pair]) -> Callable[[Trainer], None]:
     def show(trainer: Trainer) -> None:
         from nmtlib.inference.translator import Translator
 
-        if trainer.run is None or trainer.whole is None:
+        about = trainer.description
+        if about is None or trainer.whole is None:
             return
-        settings, (source, target) = trainer.run.settings(), trainer.run.codecs()
         if not chosen:  # some may be too long for the model, which trains without them
-            by_length = sorted(pairs, key=lambda pair: len(source.encode(pair.source)))
+            by_length = sorted(pairs, key=lambda pair: len(about.source.encode(pair.source)))
             fits = (p for p in pairs if SHORTEST <= len(p.source.split()) <= LONGEST)
             pair = next(fits, by_length[0])
-            is_read = len(source.encode(pair.source)) < settings.model.max_length
+            is_read = len(about.source.encode(pair.source)) < about.settings.model.max_length
             chosen.append(pair if is_read else by_length[0])
-        translator = Translator(trainer.whole, source, target, settings)
+        translator = Translator(trainer.whole, about.source, about.target, about.settings)
         (text,) = translator.translate([chosen[0].source], beam=1, max_length=20)
         trainer.whole.train()
         trainer.report(f"             {chosen[0].source}  →  {text}")

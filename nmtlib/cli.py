@@ -359,7 +359,8 @@ def evaluate(options: Namespace) -> None:
     from nmtlib.run import find_run
 
     run = find_run(options.folder)
-    translator, corpus = Translator.load(run.folder), load_corpus(run.settings().corpus)
+    translator = Translator.load(run.folder)
+    corpus = load_corpus(translator.settings.corpus)
     how = {"beam": options.beam, "length_penalty": options.length_penalty}
     evaluate_run(translator, run, corpus, options.split, options.output, **how)
 

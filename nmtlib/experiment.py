@@ -29,10 +29,16 @@ from nmtlib.model.config import TransformerConfig
 from nmtlib.model.embeddings import DrawingFrom
 from nmtlib.model.transformer import Transformer
 from nmtlib.presets import load_settings
-from nmtlib.run import Run, command_line, find_run
+from nmtlib.run import Run, command_line, find_weights
 from nmtlib.settings import CorpusSettings, Settings, TokenizerSettings
 from nmtlib.specials import SPECIALS
-from nmtlib.training.checkpoint import load_weights, read_weights
+from nmtlib.training.checkpoint import (
+    Checkpoint,
+    Description,
+    describe_file,
+    load_weights,
+    read_checkpoint,
+)
 from nmtlib.training.hardware import LostProcess, Processes, choose_device
 from nmtlib.training.history import EpochRecord
 from nmtlib.training.trainer import SEEDS, Recipe, Trainer
@@ -93,6 +99,7 @@ def train(
         raise ValueError("pass either settings, for a new run, or resume=True")
     settings = load_settings(settings) if isinstance(settings, str | Path) else settings
     settings = settings or Run(folder).settings()
+    Run(folder).require_current()
     if settings.recipe and recipe is None:
         raise ValueError(
             "these settings have a section [recipe], and the core reads none: train with the "
@@ -102,6 +109,7 @@ def train(
     with working_in(folder, settings.training.device, resume=resume) as (run, processes):
         # Reported when the run is created, so that what is refused before leaves nothing behind.
         lines = [f"$ {command_line()}"]
+        saved = describe_file(run.state_file) if run.state_file.is_file() else None
 
         corpus = corpus or load_corpus(settings.corpus)
         if not resume:
@@ -109,14 +117,14 @@ def train(
             settings = replace(settings, corpus=corpus.origin or CorpusSettings(**tags))
 
         origin = None
-        if settings.training.init_from and not run.last_file.is_file():
+        if settings.training.init_from and not saved:
             languages = settings.corpus.languages
             origin = find_origin(settings.training.init_from, languages, settings.tokenizer)
 
-        if resume:
-            codecs = run.codecs()
+        if known := saved or (origin and origin.described()):
+            codecs = known.source, known.target
         else:
-            codecs = make_codecs(corpus, settings.tokenizer, origin, processes)
+            codecs = make_codecs(corpus, settings.tokenizer, processes)
         settings = settings.with_vocabularies(*(len(codec.vocab) for codec in codecs))
 
         readable = settings.model.max_length
@@ -140,9 +148,10 @@ def train(
         if not isinstance(recipe, Recipe | None):
             raise ValueError(f"recipe= made {recipe!r}; expected a Recipe")
         recipe = recipe or Recipe()
-        identity = {"settings": settings.digest(), **digests_of(codecs)}
-        identity["corpus"] = digest_of(chain(training, validation))
-        recipe = replace(recipe, identity={**recipe.identity, **identity})
+        identity = {**recipe.identity, "corpus": digest_of(chain(training, validation))}
+        recipe = replace(recipe, identity=identity)
+        command = saved.command if saved else run.command() or command_line()
+        description = Description(settings, *codecs, command)
 
         model = make_model(settings.model, settings.training.seed, attention, origin)
         trainer = Trainer(
@@ -154,21 +163,24 @@ def train(
             recipe,
             after_epoch=after_epoch,
             processes=processes,
+            description=description,
             report=run.reporting(report),
         )
 
         if processes.is_main and not resume:
-            Run.create(run.folder, settings, *codecs)
+            Run.create(run.folder, settings)
         processes.wait()
         trainer.report("\n".join([*lines, *describe_trainer(trainer)]))
 
-        if run.last_file.is_file():
+        if saved:
             trainer.resume()
             # It has compared the digest of the corpus.  Where that is in another place now, this is
             # written before the next epoch: whatever reads the run after one looks for it there.
-            if corpus.origin not in (None, settings.corpus) and processes.is_main:
-                moved = replace(run.settings(), corpus=corpus.origin)
-                write_atomically(run.settings_file, moved.to_json())
+            if corpus.origin not in (None, settings.corpus):
+                moved = replace(settings, corpus=corpus.origin)
+                trainer.description = replace(description, settings=moved)
+                if processes.is_main:
+                    write_atomically(run.settings_file, moved.to_json())
         history = trainer.fit(minutes)
 
         if processes.is_main and history:
@@ -196,7 +208,7 @@ def working_in(folder: str | Path, device: str, *, resume: bool) -> Iterator[tup
             stack.enter_context(torch.random.fork_rng(gpus))
             yield run, processes
     except LostProcess as error:
-        if not Run(folder).last_file.is_file():  # nothing was trained
+        if not Run(folder).state_file.is_file():  # nothing was trained
             raise
         advice = f"start the same torchrun command with train --resume --out {folder}"
         raise LostProcess(f"{error}; what was saved is sound: {advice}") from error
@@ -204,48 +216,46 @@ def working_in(folder: str | Path, device: str, *, resume: bool) -> Iterator[tup
         processes.close()
 
 
-def find_origin(name: str, languages: tuple[str, str], tokenizer: TokenizerSettings) -> Run:
-    """The run that `training.init_from` names, by its folder or its name.
+def find_origin(name: str, languages: tuple[str, str], tokenizer: TokenizerSettings) -> Checkpoint:
+    """The weights that `training.init_from` names: a run, by folder or name, or one file of it.
 
     Raises FileNotFoundError where there is none, ValueError where it reads other text.
     """
     try:
-        run = find_run(name)
-        theirs = run.settings()
+        origin = read_checkpoint(find_weights(name))
+        theirs = origin.described().settings
     except (FileNotFoundError, ValueError) as error:
         raise type(error)(f"training.init_from: {error}") from None
-    require_languages("training.init_from", run, languages, either_way=tokenizer.joint)
+    require_languages(f"training.init_from: {name}", theirs, languages, either_way=tokenizer.joint)
     if theirs.tokenizer != tokenizer:
         raise ValueError(
-            f"training.init_from: the vocabularies of {run.folder} were made with "
+            f"training.init_from: the vocabularies of {name} were made with "
             f"{json.dumps(asdict(theirs.tokenizer))}; give this run the same [tokenizer]"
         )
-    return run
+    return origin
 
 
 def require_languages(
-    where: str, run: Run, languages: tuple[str, str], *, either_way: bool
+    where: str, theirs: Settings, languages: tuple[str, str], *, either_way: bool
 ) -> None:
-    """Raise ValueError naming `where` a run is given that translates other languages."""
-    known = run.settings().corpus.languages
+    """Raise ValueError naming `where` a run with the settings `theirs` has other languages."""
+    known = theirs.corpus.languages
     turned = either_way and sorted(languages) == sorted(known)
     if languages != known and not turned:
         raise ValueError(
-            f"{where}: {run.folder} translates {'-'.join(known)}, but this corpus is "
+            f"{where} translates {'-'.join(known)}, but this corpus is "
             f"{'-'.join(languages)}; give a run of these languages"
         )
 
 
-def make_codecs(
-    corpus: Corpus, tokenizer: TokenizerSettings, origin: Run | None, processes: Processes
-) -> Codecs:
-    """The codecs of a new run: those of the run that it starts from, or made of the corpus.
+def make_codecs(corpus: Corpus, tokenizer: TokenizerSettings, processes: Processes) -> Codecs:
+    """The codecs of a new run, made of the corpus, by one process for all.
 
     Raises ValueError where a vocabulary holds no word.
     """
     pair: Any = None
     if processes.is_main:
-        pair = origin.codecs() if origin else build_codecs(corpus, **asdict(tokenizer))
+        pair = build_codecs(corpus, **asdict(tokenizer))
         for side, codec in zip(SIDES, pair, strict=True):
             if len(codec.vocab) <= len(SPECIALS):
                 raise ValueError(
@@ -256,15 +266,15 @@ def make_codecs(
 
 
 def make_model(
-    config: TransformerConfig, seed: int, attention: AttentionClass, origin: Run | None
+    config: TransformerConfig, seed: int, attention: AttentionClass, origin: Checkpoint | None
 ) -> Transformer:
     """A model with the first weights of a seed, or with those of the run that it starts from."""
     with DrawingFrom(torch.Generator().manual_seed(seed % SEEDS)):
         model = Transformer(config, attention)
     if origin:
-        free = ("dropout", "attention_dropout")
-        tensors = read_weights(origin, config, free=free, attention=attention)
-        load_weights(model, tensors, where=origin.folder)
+        origin.require_config(config, free=("dropout", "attention_dropout"))
+        origin.require_attention(attention)
+        load_weights(model, origin.tensors, where=origin.path)
     return model
 
 
@@ -285,12 +295,6 @@ def describe_trainer(trainer: Trainer) -> list[str]:
     if on_cpu:
         line += f", {trainer.threads} threads"
     return [*lines, line]
-
-
-def digests_of(codecs: Codecs) -> dict[str, str]:
-    """SHA-256 of each codec, by the name of its file."""
-    pairs = zip(SIDES, codecs, strict=True)
-    return {f"{side}.json": sha256(codec.to_json().encode()).hexdigest() for side, codec in pairs}
 
 
 def digest_of(examples: Iterable[Example]) -> str:

@@ -12,18 +12,23 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from nmtlib.data.codec import Codec
 from nmtlib.errors import did_you_mean, note
 from nmtlib.files import append_line, names_a_file, write_atomically
 from nmtlib.settings import Settings
 
 SHIPPED = Path(__file__).parent / "trained"  # the runs that come with the package
 RUNS = Path("runs")  # where `nmtlib train` puts others
+WEIGHTS = ".safetensors"
 # What `write_atomically` leaves of a file of a run where it is killed.
 PART = re.compile(
-    r"((settings|source|target|confidence|familiar|[\w.-]+-beam\d[\w.-]*)\.json|(log|samples)\.txt"
+    r"((settings|confidence|familiar|[\w.-]+-beam\d[\w.-]*)\.json|(log|samples)\.txt"
     r"|[\w.-]+-beam\d[\w.-]*\.txt|history\.csv|curves\.png"
-    r"|(last|best|model|epoch-\d{3,})\.safetensors)\.[0-9a-f]{8}\.part"
+    r"|(state|best|model|epoch-\d{3,})\.safetensors)\.[0-9a-f]{8}\.part"
+)
+# Settings and vocabularies once lay in files of their own.
+BY_EARLIER = (
+    "written by an earlier nmtlib, which kept vocabularies in source.json and target.json; read it "
+    "with commit e806aa3f, or train again"
 )
 # The folders of an absolute path: /home/me/, C:\Users\My Name\, \\server\share\.
 FOLDERS = re.compile(r"""(?<![\w.])(?:/[^\s"'=]*/|(?:[A-Za-z]:|\\)[\\/][^"'=]*[\\/])""")
@@ -66,11 +71,12 @@ def next_folder(stem: Path) -> Path:
 class Run:
     """The folder of one training run.
 
-    `settings.json`, `source.json` and `target.json` (the codecs) are there from the beginning,
-    `log.txt` and `last.safetensors` (all that a resume needs) soon after; each epoch adds
-    `epoch-NNN.safetensors` (the last few are kept, for averaging), a row of `history.csv` and,
-    where it validates best so far, `best.safetensors`; the end brings `model.safetensors`
-    and `samples.txt`, and each evaluation its scores.
+    `settings.json` is there from the beginning, `log.txt` and `state.safetensors` (all that a
+    resume needs) soon after; each epoch adds `epoch-NNN.safetensors` (the last few are kept, for
+    averaging), a row of `history.csv` and, where it validates best so far, `best.safetensors`; the
+    end brings `model.safetensors` and `samples.txt`, and each evaluation its scores.
+
+    Each of the `.safetensors` holds settings and codecs too: it translates alone, under any name.
     """
 
     def __init__(self, folder: str | Path):
@@ -78,7 +84,7 @@ class Run:
         self.settings_file = self.folder / "settings.json"
         self.log_file = self.folder / "log.txt"
         self.lock_file = self.folder / ".lock"
-        self.last_file = self.folder / "last.safetensors"
+        self.state_file = self.folder / "state.safetensors"
         self.best_file = self.folder / "best.safetensors"
         self.model_file = self.folder / "model.safetensors"
         self.history_file = self.folder / "history.csv"
@@ -91,13 +97,11 @@ class Run:
         return self.folder.resolve().parent == SHIPPED.resolve()
 
     @classmethod
-    def create(cls, folder: str | Path, settings: Settings, source: Codec, target: Codec) -> Run:
-        """Write what a run begins with, the settings last.  Raises as `require_free`."""
+    def create(cls, folder: str | Path, settings: Settings) -> Run:
+        """Write what a run begins with: its settings.  Raises as `require_free`."""
         run = cls(folder)
         run.require_free()
         run.folder.mkdir(parents=True, exist_ok=True)
-        write_atomically(run.codec_file("source"), source.to_json())
-        write_atomically(run.codec_file("target"), target.to_json())
         write_atomically(run.settings_file, settings.to_json())
         return run
 
@@ -111,13 +115,13 @@ class Run:
 
     def is_free(self) -> bool:
         """Whether the folder is missing, or holds only a start that was killed."""
-        try:
-            for path in [*self.folder.iterdir()] if self.folder.exists() else []:
-                if path != self.lock_file and not PART.fullmatch(path.name):
-                    Codec.load(path)  # codecs are all that is written before the settings
-        except (ValueError, OSError):
+        if not self.folder.exists():
+            return True
+        if not self.folder.is_dir():
             return False
-        return True
+        return all(
+            path == self.lock_file or PART.fullmatch(path.name) for path in self.folder.iterdir()
+        )
 
     @contextmanager
     def lock(self) -> Iterator[None]:
@@ -146,10 +150,6 @@ class Run:
             lock.release()
             with suppress(OSError):  # where nothing was written: it would block the next try
                 self.folder.rmdir()
-
-    def codec_file(self, side: str) -> Path:
-        """The file of the codec of one side, 'source' or 'target'."""
-        return self.folder / f"{side}.json"
 
     def epoch_file(self, epoch: int) -> Path:
         """The weights after one epoch, counted from 1."""
@@ -185,23 +185,13 @@ class Run:
             )
         return Settings.load(self.settings_file)
 
-    def codecs(self) -> tuple[Codec, Codec]:
-        """The codecs of source and target.  Raises ValueError where a file is damaged."""
-        return Codec.load(self.codec_file("source")), Codec.load(self.codec_file("target"))
-
-    def digests(self) -> dict[str, str]:
-        """SHA-256 of settings and codecs: with others, the weights would be those of no run."""
-        files = [self.codec_file(side) for side in ("source", "target")]
-        codecs = {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
-        return {"settings": self.settings().digest(), **codecs}
-
-    def last_save(self) -> str:
-        """SHA-256 of the header of `last_file`, which holds that of its tensors; '' without one.
+    def state_digest(self) -> str:
+        """SHA-256 of the header of `state_file`, which holds that of its tensors; '' without one.
 
         Not its time: a file system may round it, and `touch` changes it.
         """
         try:
-            with open(self.last_file, "rb") as file:
+            with open(self.state_file, "rb") as file:
                 size = int.from_bytes(file.read(8), "little")
                 return hashlib.sha256(file.read(min(size, 2**27))).hexdigest()
         except OSError:
@@ -210,14 +200,19 @@ class Run:
     def require_present(self) -> None:
         """Raise FileNotFoundError unless the folder is there with what this process saved last.
 
-        A folder that is deleted or moved while it trains must not be made anew: it would hold
-        weights without settings and vocabularies.
+        A folder that is deleted or moved while it trains must not be made anew: it would hold the
+        end of a run without its beginning.
         """
-        if not self.folder.is_dir() or (self.saved and self.saved != self.last_save()):
+        if not self.folder.is_dir() or (self.saved and self.saved != self.state_digest()):
             raise FileNotFoundError(
                 f"{self.folder} was deleted, moved or replaced while it trained, so the run ends; "
                 f"what was moved is sound: continue it with --resume --out and its new place"
             )
+
+    def require_current(self) -> None:
+        """Raise ValueError where an earlier nmtlib began the run, which cannot go on here."""
+        if (self.folder / "last.safetensors").is_file():
+            raise ValueError(f"{self.folder} was {BY_EARLIER}")
 
     def require_untrained(self) -> None:
         """Raise FileExistsError where a run has left weights or a history; make the folder."""
@@ -226,7 +221,7 @@ class Run:
         if there := [*self.folder.glob("*.safetensors"), *self.folder.glob(self.history_file.name)]:
             raise FileExistsError(
                 f"{self.folder} holds {there[0].name}, and nothing is overwritten; without "
-                f"{self.last_file.name} it cannot be resumed: resume it, or choose another folder"
+                f"{self.state_file.name} it cannot be resumed: resume it, or choose another folder"
             )
 
     def reporting(self, report: Callable[[str], None]) -> Callable[[str], None]:
@@ -244,6 +239,20 @@ class Run:
         return log.partition("\n")[0].removeprefix("$ ") or None
 
 
+def find_weights(run: str | Path, checkpoint: str = "") -> Path:
+    """The weights to translate with: a file itself, or those of a run as `Run.weights_file` does.
+
+    Raises FileNotFoundError as `find_run` and `Run.weights_file` do.
+    """
+    if Path(run).suffix == WEIGHTS and names_a_file(run):
+        if checkpoint:
+            raise ValueError(
+                f"{run} is one file of weights; for checkpoint={checkpoint!r} give the run folder"
+            )
+        return Path(run)
+    return find_run(run).weights_file(checkpoint)
+
+
 def named_runs() -> dict[str, Run]:
     """The runs that ship with the package and those in `RUNS`, by name; by path if it is taken."""
     runs: dict[str, Run] = {}
@@ -255,7 +264,8 @@ def named_runs() -> dict[str, Run]:
 
 def is_sentence(text: str) -> bool:
     """Whether a text looks like a sentence to translate, and not like the name of a run."""
-    return len(text.split()) > 1 or text.endswith((".", "!", "?", "。", "！", "？"))
+    ends = text.endswith((".", "!", "?", "。", "！", "？"))
+    return len(text.split()) > 1 or (ends and any(map(str.isalpha, text)))  # . is a folder
 
 
 def find_run(run: str | Path) -> Run:
@@ -265,8 +275,12 @@ def find_run(run: str | Path) -> Run:
     whatever the current folder is.
     """
     folder, named = Run(run), named_runs()
-    if names_a_file(folder.settings_file):
+    if names_a_file(folder.settings_file) or names_a_file(folder.model_file):
         return folder
+    if names_a_file(run):
+        raise FileNotFoundError(
+            f"{run} is one file, which translates; this needs the run folder that it comes from"
+        )
     if str(run) not in named:
         name = str(run) if len(str(run)) <= 200 else f"{str(run)[:200]}…"
         if is_sentence(name):

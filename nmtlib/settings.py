@@ -8,7 +8,6 @@ import tomllib
 from collections.abc import Iterable
 from dataclasses import asdict, field, fields, replace
 from difflib import get_close_matches
-from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -244,23 +243,18 @@ class Settings:
         model = replace(self.model, source_vocab_size=source, target_vocab_size=target)
         return replace(self, model=model)
 
-    def digest(self) -> str:
-        """SHA-256 of what makes another run of it: all but device, decoding and places of files.
-
-        Values that are the default do not count, so it outlives a setting that is new.
-        """
+    def identity(self) -> dict[str, Any]:
+        """What makes another run of it, by key: all but device, decoding and places of files."""
         corpus = CorpusSettings(self.corpus.name, *self.corpus.languages)
         model = replace(self.model, source_vocab_size=0, target_vocab_size=0)  # the codecs decide
         training = replace(self.training, device="auto")
         sections = asdict(replace(self, corpus=corpus, model=model, training=training))
-        plain = asdict(Settings(decoding=self.decoding))
-        changed = {
+        del sections["decoding"]
+        return {
             f"{section}.{name}": value
             for section, values in sections.items()
             for name, value in values.items()
-            if value != plain[section].get(name)
         }
-        return sha256(json.dumps(changed, sort_keys=True).encode()).hexdigest()
 
     def to_json(self) -> str:
         """The settings as indented JSON, for `load`."""

@@ -6,13 +6,14 @@ The logits that all others must have are those of a full pass in float64, one se
 import json
 import shutil
 import subprocess
-from dataclasses import fields, replace
+from dataclasses import fields
 from functools import partial
 from pathlib import Path
 
 import pytest
 import torch
 from nightly import some
+from runs_on_disk import write_run
 from torch import Tensor
 
 from nmtcheck import ours, run_checks
@@ -73,10 +74,7 @@ def assert_same(found: list, expected: list[Tensor]) -> None:
 
 def make_run(model: Transformer, folder: Path) -> Path:
     settings = Settings.from_dict({"tokenizer": {"joint": True}})
-    run = Run.create(folder / "run", replace(settings, model=model.config), CODEC, CODEC)
-    notes = {"weights": "epoch 1", "validation_nll": 1.0, "identity": run.digests()}
-    save_checkpoint(run.model_file, model, **notes)
-    return run.folder
+    return write_run(folder / "run", model, settings, CODEC, CODEC).folder
 
 
 def batch() -> tuple[Tensor, Tensor]:

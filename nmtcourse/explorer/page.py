@@ -14,7 +14,7 @@ from nmtlib.errors import require
 from nmtlib.files import stamp, write_output
 from nmtlib.model.choices import require_expressible
 from nmtlib.run import Run, find_run
-from nmtlib.training.checkpoint import read_weights
+from nmtlib.training.checkpoint import describe_run, read_checkpoint
 
 BYTES_A_WEIGHT = 2.14  # two, of which one can be compressed, five digits for each four
 REST = 200_000  # bytes of the program and the examples
@@ -49,7 +49,7 @@ def explore(
     require(megabytes > 0, "megabytes", "greater than 0", megabytes)
     folder, out = find_run(run), Path(out)
     PAGE.require(out)
-    require_expressible(folder.settings().model, "explorer")  # before weights are read
+    require_expressible(describe_run(folder).settings.model, "explorer")  # before weights are read
     require_small(folder, megabytes)
     name = folder.folder.resolve().name
     data = pack(folder, name)
@@ -64,14 +64,14 @@ def explore(
 
 def require_small(run: Run, megabytes: float) -> None:
     """Raise ValueError where the weights alone would not fit, before they are packed."""
-    sizes = [len(codec.vocab) for codec in run.codecs()]  # settings may leave them open
-    tensors = read_weights(run, run.settings().with_vocabularies(*sizes).model)
+    saved = read_checkpoint(run.weights_file())
+    about = saved.described()
     weights = 0
-    for name, tensor in tensors.items():
+    for name, tensor in saved.tensors.items():
         if name.startswith("model."):
             weights += tensor.numel()
     if weights * 2 > megabytes * 1e6:
-        codecs = sum(run.codec_file(side).stat().st_size for side in ("source", "target"))
+        codecs = sum(len(codec.to_json().encode()) for codec in (about.source, about.target))
         raise too_large(run, weights * BYTES_A_WEIGHT + codecs + REST, megabytes)
 
 

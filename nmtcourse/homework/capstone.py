@@ -109,8 +109,9 @@ def capstone(folder: str | Path, name: str) -> Entry:
     require(bool(name.strip()), "--name", "the name of the person who trained it", name)
     run = Run(folder)
     challenge, minutes = _within_the_rules(run)
-    corpus = run.settings().corpus
-    evaluation, _ = evaluate(Translator.load(run.folder), load_corpus(corpus.name), "test")
+    translator = Translator.load(run.folder)
+    corpus = translator.settings.corpus
+    evaluation, _ = evaluate(translator, load_corpus(corpus.name), "test")
     scores = evaluation.scores
     entry = Entry(
         name=name.strip(),
@@ -127,9 +128,12 @@ def capstone(folder: str | Path, name: str) -> Entry:
 
 def _within_the_rules(run: Run) -> tuple[Challenge, float]:
     """The challenge and the minutes of a run; ValueError if it broke a rule."""
+    from nmtlib.training.checkpoint import describe_run
     from nmtlib.training.history import read_history
 
     settings = run.settings()
+    if run.history_file.exists():  # what the weights were trained with, whatever the file says now
+        settings = describe_run(run).settings
     corpus, training = settings.corpus, settings.training
     challenge = CHALLENGES.get(corpus.name)
     if challenge is None or corpus.train:

@@ -93,10 +93,12 @@ def evaluate(options: Namespace) -> None:
     from nmtcourse.recipes.moses import moses_scorer
     from nmtcourse.recipes.neighbours import WEIGHT, with_neighbours
     from nmtlib.run import find_run
+    from nmtlib.training.checkpoint import describe_run
 
     run = find_run(options.folder)
     neighbours, weight = options.neighbours, options.neighbour_weight
-    language = run.settings().corpus.languages[1] if options.moses else ""
+    settings = describe_run(run).settings
+    language = settings.corpus.languages[1] if options.moses else ""
     how: dict[str, Any] = {"beam": options.beam, "length_penalty": options.length_penalty}
     how["scorers"] = [moses_scorer(language)] if options.moses else []
     label = f"-with-{name_of(options.others)}" if options.others else ""
@@ -104,7 +106,7 @@ def evaluate(options: Namespace) -> None:
         label += f"-neighbours{neighbours}"
         label += "" if weight in (None, WEIGHT) else f"-weight{weight:.15g}"
     models = load_ensemble([run.folder, *options.others])
-    corpus = load_corpus(run.settings().corpus)
+    corpus = load_corpus(settings.corpus)
     translator = with_neighbours(models, neighbours, weight)
     how |= {"label": label, "facts": circumstances(run, translator.device)}
     scored = cli.evaluate_run(translator, run, corpus, options.split, options.output, **how)
@@ -162,7 +164,8 @@ def run_and_texts(options: Namespace) -> tuple[str, list[str]]:
     from nmtlib.run import Run, is_sentence, named_runs
 
     run, texts = cli.run_and_texts(options)
-    named = options.model or run in named_runs() or names_a_file(Run(run).settings_file)
+    is_path = names_a_file(run) or names_a_file(Run(run).settings_file)
+    named = options.model or run in named_runs() or is_path
     if named or not is_sentence(run):
         return run, texts
     texts = [run, *texts]
@@ -196,8 +199,9 @@ def model_that_knows(texts: Sequence[str]) -> str:
 def described(model: str) -> str:
     """The name of a shipped model with its languages."""
     from nmtlib.run import find_run
+    from nmtlib.training.checkpoint import describe_run
 
-    return f"{model} ({'-'.join(find_run(model).settings().corpus.languages)})"
+    return f"{model} ({'-'.join(describe_run(find_run(model)).settings.corpus.languages)})"
 
 
 def command_export(options: Namespace) -> None:

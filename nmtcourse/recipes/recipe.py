@@ -30,9 +30,10 @@ from nmtlib.experiment import Material, digest_of
 from nmtlib.model.embeddings import GENERATOR
 from nmtlib.model.transformer import Transformer
 from nmtlib.presets import load_settings
-from nmtlib.run import Run, find_run
+from nmtlib.run import Run, find_weights
 from nmtlib.settings import FROZEN, Settings, TrainingSettings, explain
 from nmtlib.specials import PAD
+from nmtlib.training.checkpoint import describe_file
 from nmtlib.training.history import EpochRecord
 from nmtlib.training.loss import Totals, losses
 from nmtlib.training.trainer import Recipe
@@ -83,7 +84,7 @@ class CourseRecipe:
                 "one language each; set tokenizer.kind=bpe, and no target_kind"
             )
         start = settings.training.init_from
-        if start and not (settings.tokenizer.joint or reads_both(find_run(start).settings())):
+        if start and not (settings.tokenizer.joint or starts_both_ways(start)):
             raise ValueError(
                 f"training.init_from: {start} has a vocabulary of each language, and reads one "
                 "only; recipe.both_directions needs a run with tokenizer.joint=true"
@@ -167,6 +168,11 @@ def read_recipe(section: Mapping[str, Any]) -> CourseRecipe:
         return TypeAdapter(CourseRecipe).validate_json(json.dumps(options), strict=True)
     except ValidationError as error:
         raise ValueError(f"recipe.{explain(error)}") from None
+
+
+def starts_both_ways(start: str) -> bool:
+    """Whether the run that another one starts from reads both languages."""
+    return reads_both(describe_file(find_weights(start)).settings)
 
 
 def reads_both(settings: Settings) -> bool:

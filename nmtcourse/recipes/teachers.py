@@ -11,6 +11,7 @@ from nmtlib.inference.translator import Translator
 from nmtlib.model.transformer import Transformer
 from nmtlib.run import Run, find_run
 from nmtlib.settings import Settings
+from nmtlib.training.checkpoint import describe_run
 
 
 def load_teachers(
@@ -45,11 +46,12 @@ def find_teacher(name: str, settings: Settings, both_directions: bool) -> Run:
     """The finished run that a name or a folder stands for, of the same languages."""
     try:
         run = find_run(name)
-        known = run.settings()
+        known = describe_run(run).settings
     except (FileNotFoundError, ValueError) as error:
         raise type(error)(f"recipe.teachers: {error}") from None
     both = bool(known.recipe.get("both_directions"))
-    require_languages("recipe.teachers", run, settings.corpus.languages, either_way=both)
+    where = f"recipe.teachers: {run.folder}"
+    require_languages(where, known, settings.corpus.languages, either_way=both)
     if both_directions and not both:
         raise ValueError(
             f"recipe.teachers: {run.folder} translates one way only; it cannot teach a run with "

@@ -38,6 +38,7 @@ from torch import Tensor, nn
 from nmtlib.data.codec import Vocab
 from nmtlib.inference.translator import Translator
 from nmtlib.run import SHIPPED, Run
+from nmtlib.training.checkpoint import describe_run
 
 OURS = ("nmtlib", "nmtcheck", "nmtcourse")  # their modules hold data that a page could change
 ATOMS = {type(None), bool, int, float, complex, str, bytes}  # `repr` says all about them
@@ -452,7 +453,8 @@ def _describe_array(value: Any) -> str:
 def _describe_translator(translator: Translator) -> str:
     """A translator that comes with the package, whole and as it was; others were trained."""
     for folder in sorted(path.parent for path in SHIPPED.glob("*/settings.json")):
-        if Run(folder).codecs() == (translator.source, translator.target):
+        about = describe_run(Run(folder))
+        if (about.source, about.target) == (translator.source, translator.target):
             shipped, weights = _shipped(folder.name)
             if translator.settings == shipped and weights_digest(translator.model) == weights:
                 return f"translator {folder.name}, weights {weights}"

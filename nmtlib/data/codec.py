@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 from nmtlib.data.batching import Example, fits, make_example
 from nmtlib.data.corpus import Corpus, Pair
@@ -133,24 +133,40 @@ class Codec:
         """The sentence that the ids spell, with the subwords of other tools joined."""
         return without_marks(self.tokenizer.decode(self.tokens(ids)))
 
+    def to_dict(self) -> dict[str, Any]:
+        """Everything that JSON can hold; `from_dict` reads it back."""
+        return {"tokenizer": self.tokenizer.to_dict(), "tokens": self.vocab.tokens}
+
+    @classmethod
+    def from_dict(cls, data: Any, where: str) -> Codec:
+        """The codec that `to_dict` described.  Raises ValueError, which begins with `where`."""
+        try:
+            return cls(from_dict(data["tokenizer"]), Vocab(data["tokens"]))
+        except (ValueError, KeyError, TypeError) as error:
+            raise ValueError(
+                f"{where} does not hold a tokenizer and its vocabulary ({error!r})"
+            ) from None
+
     def to_json(self) -> str:
         """Everything as JSON; `Codec.load` reads it back."""
-        data = {"tokenizer": self.tokenizer.to_dict(), "tokens": self.vocab.tokens}
-        return json.dumps(data, ensure_ascii=False)
+        return json.dumps(self.to_dict(), ensure_ascii=False)
 
     @classmethod
     def load(cls, path: str | Path) -> Codec:
-        """Raises FileNotFoundError for a missing file, ValueError for one that holds no codec."""
+        """The codec of a file that an export wrote.
+
+        Raises FileNotFoundError for a missing file, ValueError for one that holds no codec.
+        """
         path = Path(path)
         if not path.is_file():
-            raise FileNotFoundError(f"no tokenizer at {path}; is this a complete run folder?")
+            raise FileNotFoundError(f"no tokenizer at {path}; is this a complete export?")
         try:
             data = json.loads(path.read_text("utf-8"))
-            return cls(from_dict(data["tokenizer"]), Vocab(data["tokens"]))
-        except (ValueError, KeyError, TypeError, RecursionError) as error:  # other JSON, or none
+        except (ValueError, RecursionError) as error:
             raise ValueError(
                 f"{path} does not hold a tokenizer and its vocabulary ({error!r})"
             ) from None
+        return cls.from_dict(data, str(path))
 
 
 def from_dict(description: dict) -> Tokenizer:

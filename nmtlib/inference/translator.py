@@ -20,10 +20,10 @@ from nmtlib.data.tokenizers import SPACE_MARK
 from nmtlib.inference.search import Hypothesis, beam_search
 from nmtlib.model.attention import AttentionClass, MultiHeadAttention, record_attention
 from nmtlib.model.transformer import Transformer
-from nmtlib.run import find_run
+from nmtlib.run import find_weights
 from nmtlib.settings import DecodingSettings, Settings, explain
 from nmtlib.specials import EOS, SPECIALS, UNK
-from nmtlib.training.checkpoint import load_weights, read_weights
+from nmtlib.training.checkpoint import read_checkpoint, rebuild_model
 from nmtlib.training.hardware import choose_device
 
 
@@ -71,24 +71,21 @@ class Translator:
         device: str | None = None,
         attention: AttentionClass = MultiHeadAttention,
     ) -> Translator:
-        """Load a run folder, or by its name a model that comes with the package ("toy-de-en").
+        """Load a run folder, one of its files, or a shipped model by its name ("toy-de-en").
 
+        Such a file (`model.safetensors`) may be copied, renamed and moved: all is in it.
         `checkpoint`, such as "epoch-003", defaults to the weights chosen at the end of training,
         until then the best epoch's, and `device` to that of the run if it is there.  `attention` is
         the class that the run was trained with.  Raises FileNotFoundError for a missing run or
         checkpoint, ValueError for a damaged one.
         """
-        folder = find_run(run)
-        settings, (source, target) = folder.settings(), folder.codecs()
-        trained_on = settings.training.device
+        saved = read_checkpoint(find_weights(run, checkpoint))
+        about = saved.described()
+        trained_on = about.settings.training.device
         if trained_on.startswith("cuda") and not torch.cuda.is_available():
             trained_on = "cpu"  # a run is also used on other machines
-        target_device = choose_device(device or trained_on)
-        config = settings.with_vocabularies(len(source.vocab), len(target.vocab)).model
-        tensors = read_weights(folder, config, checkpoint, attention=attention)
-        model = Transformer(config, attention).to(target_device)
-        load_weights(model, tensors, where=folder.folder)
-        return cls(model, source, target, settings)
+        model = rebuild_model(saved, attention).to(choose_device(device or trained_on))
+        return cls(model, about.source, about.target, about.settings)
 
     @property
     def device(self) -> torch.device:

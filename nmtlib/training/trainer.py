@@ -73,7 +73,7 @@ class Recipe:
     `loss` is called with model, batch and settings.  `examples` gives those of each epoch, counted
     from 0, instead of the training split.  `optimizer` makes one for the model, `update` makes a
     step of it, on batches of the `loader`; None is `plain_update`.  `identity` holds a digest of
-    each thing that a resume must find unchanged.
+    each thing besides the settings that a resume must find unchanged.
     """
 
     loss: Loss = smoothed_loss
@@ -98,7 +98,8 @@ class Trainer:
 
     `after_epoch` is called with the trainer when an epoch is saved; its time does not count.
     `whole` is the model as one process can use it: `model`, or where that is sharded what it was at
-    the last save, in process 0 alone.
+    the last save, in process 0 alone.  `description` is written into each file of the run: with it
+    they translate.
     Raises ValueError for no sentences, or one longer than `settings.max_tokens`.
     """
 
@@ -113,6 +114,7 @@ class Trainer:
         *,
         after_epoch: Callable[[Trainer], None] | None = None,
         processes: Processes | None = None,
+        description: checkpoint.Description | None = None,
         report: Callable[[str], None] = print,
     ):
         if not train or not validation:
@@ -140,7 +142,7 @@ class Trainer:
         updates = settings.epochs * math.ceil(self.batches_per_epoch / settings.accumulate)
         self.learning_rate = make_schedule(settings, model.config.d_model, updates)
         self.progress = Progress()
-        self.identity = {**recipe.identity, **checkpoint.identity_of_attention(model.attention)}
+        self.description = description
         self.threads = torch.get_num_threads()  # each number of them adds in another order
         self.generator = torch.Generator()
         self.deadline, self.stop_asked = math.inf, threading.Event()
@@ -283,7 +285,7 @@ class Trainer:
         if self.run:
             files, measure = self.epoch_files(), partial(self.totals_of, examples=self.validation)
             for line in checkpoint.choose_model(
-                self.run, self.model, files, self.settings.keep, measure, self.identity
+                self.run, self.model, files, self.settings.keep, measure, self.description
             ):
                 self.report(line)
 
@@ -300,24 +302,34 @@ class Trainer:
         elif self.run and self.processes.is_main:
             moments = checkpoint.moments_of(self.model, self.optimizer)
         if self.run and self.whole and self.processes.is_main:
-            notes: dict[str, Any] = {"identity": self.identity, "threads": self.threads}
-            notes["precision"] = str(self.precision).split(".")[-1]
-            checkpoint.save_state(self.run, self.whole, moments, self.progress, **notes)
+            precision = str(self.precision).removeprefix("torch.")
+            state = checkpoint.State.model_validate(
+                {
+                    "progress": self.progress,
+                    "precision": precision,
+                    "threads": self.threads,
+                    "identity": dict(self.recipe.identity),
+                }
+            )
+            checkpoint.save_state(self.run, self.whole, moments, state, self.description)
         self.last_saved = time.monotonic()
 
     def keep_epoch(self) -> None:
         """Write the files of the epoch just ended."""
         if self.run and self.whole and self.processes.is_main:
-            average, identity = self.settings.average, self.identity
-            checkpoint.keep_epoch(self.run, self.whole, self.progress, average, identity=identity)
+            checkpoint.keep_epoch(
+                self.run, self.whole, self.progress, self.settings.average, self.description
+            )
 
     def resume(self) -> None:
         """Continue from the last save.  Raises FileNotFoundError or ValueError if there is none."""
         if not self.run:
             raise ValueError("a trainer without a run saves nothing and cannot be resumed")
-        state = checkpoint.load_state(self.run, self.model, self.optimizer, self.identity)
+        state = checkpoint.load_state(
+            self.run, self.model, self.optimizer, self.recipe.identity, self.description
+        )
         self.progress, self.precision = state.progress, getattr(torch, state.precision)
-        done, threads, path = self.progress, state.threads, self.run.last_file
+        done, threads, path = self.progress, state.threads, self.run.state_file
         before = done.history[-1].updates if done.history else 0
         begun = math.ceil(done.batches / self.settings.accumulate)
         require(done.updates == before + begun, f"{path}: updates", before + begun, done.updates)

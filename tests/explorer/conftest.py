@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 from limits import NO_PROGRESS
+from runs_on_disk import write_run
 
 from nmtcourse.explorer import packing
 from nmtlib.data.codec import Codec, Vocab
@@ -18,7 +19,6 @@ from nmtlib.model.transformer import Transformer
 from nmtlib.run import Run
 from nmtlib.settings import Settings
 from nmtlib.specials import EOS, SPECIALS, UNK
-from nmtlib.training.checkpoint import save_checkpoint
 
 NODE = shutil.which("node")
 WEB = Path(packing.__file__).with_name("web")
@@ -86,16 +86,14 @@ def small_run(tmp_path_factory) -> Callable[..., Run]:
         joint = {"joint": model.get("tied") == "all"}
         settings = Settings.from_dict({**sections, "tokenizer": joint})
         settings = settings.with_vocabularies(len(source.vocab), len(target.vocab))
-        run = Run.create(tmp_path_factory.mktemp("runs") / "run", settings, source, target)
         torch.manual_seed(0)
         network = Transformer(settings.model)
         with torch.no_grad():
             for parameter in network.parameters():
                 parameter.add_(torch.randn_like(parameter), alpha=0.3)
             network.output.bias[[EOS, UNK]] += torch.tensor([3.0, 2.0])
-        notes = {"weights": "epoch 1", "validation_nll": 1.0}
-        save_checkpoint(run.model_file, network, **notes, identity=run.digests())
-        return run
+        folder = tmp_path_factory.mktemp("runs") / "run"
+        return write_run(folder, network, settings, source, target)
 
     return make
 

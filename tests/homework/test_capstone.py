@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
+from runs_on_disk import set_anew
 
 from nmtcourse.homework import capstone as scoring
 from nmtcourse.homework.capstone import (
@@ -19,7 +20,6 @@ from nmtcourse.homework.capstone import (
 )
 from nmtcourse.main import main
 from nmtlib.run import SHIPPED, Run
-from nmtlib.settings import Settings
 from nmtlib.training.history import read_history, write_history
 
 ENTRY = Entry("ann", "toy-de-en", 90.0, 14.0, 0.9, 1_000_000, "tok:none", "a" * 64)
@@ -62,9 +62,7 @@ def test_a_busy_machine_costs_no_minutes(run):
 
 
 def test_other_corpora_and_what_is_no_run_are_refused(run, tmp_path):
-    settings = json.loads((run / "settings.json").read_text("utf-8"))
-    settings["corpus"]["name"] = "toy-en-zh"
-    (run / "settings.json").write_text(json.dumps(settings), "utf-8")
+    set_anew(run / "model.safetensors", "corpus.name", "toy-en-zh")
     with pytest.raises(ValueError, match="toy-en-zh; the capstone accepts multi30k-de-en"):
         capstone(run, "ann")
     with pytest.raises(ValueError, match="--name"):
@@ -74,11 +72,10 @@ def test_other_corpora_and_what_is_no_run_are_refused(run, tmp_path):
 
 
 def test_help_from_outside_the_budget_is_refused(run, tmp_path, capsys):
-    helped, board = Settings.load(run / "settings.json"), tmp_path / "board.jsonl"
+    board = tmp_path / "board.jsonl"
     given = {"training.init_from": "toy", "recipe.teachers": ["toy"], "recipe.synthetic": ["a.tsv"]}
     for key, value in given.items():
-        helped = helped.with_value(key, value)
-    (run / "settings.json").write_text(helped.to_json(), "utf-8")
+        set_anew(run / "model.safetensors", key, value)  # settings.json says nothing of it
     assert main(["homework", "capstone", str(run), "--name", "ann", "--board", str(board)]) == 1
     told = capsys.readouterr().err
     assert all(f"{key} = {json.dumps(value)}" in told for key, value in given.items())

@@ -1,7 +1,8 @@
 """Each sentence gets its own translation, in order; a damaged run is named and refused."""
 
 import dataclasses
-import json
+import shutil
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from runs_on_disk import set_anew, write_run, write_weights
 
 from nmtcourse.main import build_parser
 from nmtlib.data.codec import Codec, Vocab
@@ -20,15 +22,16 @@ from nmtlib.inference.evaluate import evaluate
 from nmtlib.inference.translator import Translator
 from nmtlib.model.attention import record_attention
 from nmtlib.model.transformer import Transformer
-from nmtlib.run import Run
 from nmtlib.settings import DecodingSettings, Settings
 from nmtlib.specials import BOS, EOS, SPECIALS
-from nmtlib.training.checkpoint import load_model, save_checkpoint
+from nmtlib.training.checkpoint import save_checkpoint
 
 SOURCE, TARGET = [f"s{i}" for i in range(9)], [f"t{i}" for i in range(7)]
 LAYERS = {"n_encoder_layers": 1, "n_decoder_layers": 2}
 MODEL = replace(Settings().model, d_model=16, n_heads=2, d_ff=24, max_length=12, **LAYERS)
 SETTINGS = Settings(model=MODEL, decoding=DecodingSettings(beam=3, max_tokens=60))
+TRAINED_WITH = SETTINGS.with_vocabularies(len(SPECIALS) + len(SOURCE), len(SPECIALS) + len(TARGET))
+CODECS = [Codec(WhitespaceTokenizer(), Vocab([*SPECIALS, *words])) for words in (SOURCE, TARGET)]
 SENTENCES = ["s1 s2 s3", "s4", "s5 s6 s7 s8 s0 s1 s2", "s8 s8", "s3 s1", "s0 s4 s6 s2 s8"]
 SENTENCES += ["s7", "s2 s5 s5 s1"]
 
@@ -47,22 +50,15 @@ def random_model(seed: int = 1) -> Transformer:
 
 
 def save(folder: Path, name: str, model: Transformer) -> None:
-    """Save a checkpoint that belongs to the vocabularies of the folder."""
-    notes = {"identity": Run(folder).digests(), "weights": name.replace("epoch-00", "epoch ")}
-    save_checkpoint(folder / f"{name}.safetensors", model, **notes)
+    """Save a checkpoint with settings and vocabularies."""
+    path, weights = folder / f"{name}.safetensors", name.replace("epoch-00", "epoch ")
+    write_weights(path, model, SETTINGS, *CODECS, weights=weights)
 
 
 @pytest.fixture
 def run(tmp_path) -> Path:
     """A run folder as a finished training leaves it, with an untrained model."""
-    folder = tmp_path / "a-run"
-    folder.mkdir()
-    for name, words in (("source", SOURCE), ("target", TARGET)):
-        codec = Codec(WhitespaceTokenizer(), Vocab([*SPECIALS, *words]))
-        (folder / f"{name}.json").write_text(codec.to_json(), "utf-8")
-    (folder / "settings.json").write_text(SETTINGS.to_json(), "utf-8")
-    save(folder, "model", random_model())
-    return folder
+    return write_run(tmp_path / "a-run", random_model(), SETTINGS, *CODECS).folder
 
 
 @pytest.fixture
@@ -194,7 +190,7 @@ def test_an_example_is_what_training_reads(translator):
 def test_the_same_run_loads_the_same_twice_and_translates_without_dropout(run):
     one, other = Translator.load(run), Translator.load(str(run))
     assert not one.model.training
-    assert one.settings == other.settings == SETTINGS
+    assert one.settings == other.settings == TRAINED_WITH
     assert one.translate(SENTENCES) == other.translate(SENTENCES) == one.translate(SENTENCES)
 
 
@@ -215,7 +211,7 @@ def test_a_shipped_model_is_loaded_by_its_name_unless_a_folder_has_it(run, monke
     assert shipped.settings.corpus.name == name
     monkeypatch.chdir(run.parent)
     run.rename(run.with_name(name))
-    assert Translator.load(name).settings == SETTINGS
+    assert Translator.load(name).settings == TRAINED_WITH
 
 
 def test_unknown_words_are_named_once_in_order_as_they_were_typed(translator):
@@ -240,40 +236,43 @@ def test_a_run_without_weights_says_how_to_go_on(run):
     assert options.resume and options.out == run, "the command that it suggests must work"
 
 
-def test_a_vocabulary_of_another_size_and_settings_of_another_model_are_refused(run):
-    for name, words in (("source", [*SOURCE, "more"]), ("target", TARGET[:-1])):
-        kept = (path := run / f"{name}.json").read_text("utf-8")
-        codec = Codec(WhitespaceTokenizer(), Vocab([*SPECIALS, *words]))
-        path.write_text(codec.to_json(), "utf-8")
-        trained = getattr(load_model(run / "model.safetensors").config, f"{name}_vocab_size")
-        wanted = rf"{run}.*its {name}_vocab_size is {trained}, not {len(codec.vocab)}"
-        with pytest.raises(ValueError, match=wanted):
-            Translator.load(run)
-        path.write_text(kept, "utf-8")
-    for name, value in (("n_heads", 4), ("norm", "post")):
-        settings = SETTINGS.with_value(f"model.{name}", value)
-        (run / "settings.json").write_text(settings.to_json(), "utf-8")
-        with pytest.raises(ValueError, match=f"model.safetensors .*another model: its {name} is"):
-            Translator.load(run)
+def test_a_file_that_is_copied_renamed_and_zipped_translates_alone(run, tmp_path):
+    expected = Translator.load(run).translate(SENTENCES)
+    alone = tmp_path / "elsewhere" / "my model.safetensors"
+    with zipfile.ZipFile(tmp_path / "model.zip", "w") as archive:
+        archive.write(run / "model.safetensors", alone.name)
+    shutil.rmtree(run)
+    with zipfile.ZipFile(tmp_path / "model.zip") as archive:
+        archive.extractall(alone.parent)
+    assert Translator.load(alone).translate(SENTENCES) == expected
+    assert Translator.load(alone).settings.decoding.beam == SETTINGS.decoding.beam
+    alone.rename(alone.with_name("model.safetensors"))  # in a folder without anything else
+    assert Translator.load(alone.parent).translate(SENTENCES) == expected
+    with pytest.raises(ValueError, match="one file of weights; .* give the run folder"):
+        Translator.load(alone.with_name("model.safetensors"), checkpoint="best")
 
 
-def test_a_vocabulary_of_the_same_size_from_another_training_is_refused(run):
-    Translator.load(run)
-    path = run / "source.json"
-    path.write_text(path.read_text("utf-8").replace("s1", "s9"), "utf-8")
-    with pytest.raises(ValueError, match="source.json changed"):
-        Translator.load(run)
+def test_what_lies_beside_the_weights_changes_no_translation(run):
+    expected = Translator.load(run).translate(SENTENCES)
+    other = SETTINGS.with_value("model.n_heads", 4).with_value("decoding.beam", 1)
+    (run / "settings.json").write_text(other.to_json(), "utf-8")
+    translator = Translator.load(run)
+    assert translator.translate(SENTENCES) == expected
+    assert translator.settings.decoding.beam == SETTINGS.decoding.beam
+
+
+def test_a_model_without_vocabularies_is_refused(run):
     save_checkpoint(run / "model.safetensors", random_model())
-    with pytest.raises(ValueError, match="no SHA-256 of settings and source.json"):
+    with pytest.raises(
+        ValueError, match="model.safetensors holds a model without settings and voc"
+    ):
         Translator.load(run)
 
 
 def test_a_run_of_a_gpu_translates_where_there_is_none(run, monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    settings = json.loads((run / "settings.json").read_text("utf-8"))
     for device in ("cuda", "cuda:1"):
-        settings["training"]["device"] = device
-        (run / "settings.json").write_text(json.dumps(settings), "utf-8")
+        set_anew(run / "model.safetensors", "training.device", device)
         assert Translator.load(run).device == torch.device("cpu")
         with pytest.raises(ValueError, match="cannot be used here"):  # where it is asked for
             Translator.load(run, device=device)

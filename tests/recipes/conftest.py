@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 import torch
+from runs_on_disk import write_run
 
 from nmtcourse.recipes.recipe import train
 from nmtlib.data.corpora import load_corpus
 from nmtlib.inference.translator import Translator
 from nmtlib.run import Run
 from nmtlib.settings import CorpusSettings, Settings
-from nmtlib.training.checkpoint import save_checkpoint
 
 SMALL = {"d_model": 16, "n_heads": 2, "d_ff": 16, "n_encoder_layers": 1, "n_decoder_layers": 1}
 
@@ -45,13 +45,11 @@ def spoiled_run(tmp_path) -> Callable[..., Path]:
     def make(noise: float, corpus: CorpusSettings | None = None) -> Path:
         shipped, folder = Translator.load("toy-de-en"), tmp_path / "spoiled"
         settings = replace(shipped.settings, corpus=corpus or shipped.settings.corpus)
-        run = Run.create(folder, settings, shipped.source, shipped.target)
         torch.manual_seed(0)
         with torch.no_grad():
             for parameter in shipped.model.parameters():
                 parameter += noise * torch.randn_like(parameter)
-        notes = {"weights": "epoch 1", "validation_nll": 1.0, "identity": run.digests()}
-        save_checkpoint(run.model_file, shipped.model, **notes)
+        run = write_run(folder, shipped.model, settings, shipped.source, shipped.target)
         run.history_file.write_text(Run("nmtlib/trained/toy-de-en").history_file.read_text())
         return folder
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from resetting import reset
+from runs_on_disk import set_anew
 
 from nmtcourse.main import main
 from nmtcourse.recipes.commands import add_others, name_of
@@ -113,12 +113,12 @@ def test_commands_take_further_runs(other_run, tmp_path, capsys):
 
 
 def test_models_of_opposite_directions_are_refused(other_run):
-    reset(other_run, "corpus.name", "toy-en-de")
+    set_anew(other_run / "model.safetensors", "corpus.name", "toy-en-de")
     with pytest.raises(ValueError, match="translates en-de, and toy-de-en de-en: .* one direction"):
         load_ensemble(["toy-de-en", other_run])
     for run in (other_run, two := other_run.with_name("two")):
         shutil.copytree(other_run, two, dirs_exist_ok=True)
-        reset(run, "recipe.both_directions", True)
+        set_anew(run / "model.safetensors", "recipe.both_directions", True)
     assert load_ensemble([other_run, two])
 
 

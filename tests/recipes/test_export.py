@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from runs_on_disk import describe_anew, write_run
 from torch.nn import functional as F
 
 from nmtcourse.recipes.export import FORMATS, export
@@ -20,10 +21,10 @@ from nmtlib.data.codec import Codec, Vocab
 from nmtlib.data.tokenizers import BPETokenizer, WhitespaceTokenizer
 from nmtlib.inference.translator import Translator
 from nmtlib.model.transformer import Transformer
-from nmtlib.run import SHIPPED, Run
+from nmtlib.run import SHIPPED
 from nmtlib.settings import DecodingSettings, Settings, TokenizerSettings
 from nmtlib.specials import BOS, EOS, PAD, SPECIALS, UNK
-from nmtlib.training.checkpoint import load_model, load_weights, save_checkpoint
+from nmtlib.training.checkpoint import load_weights
 
 WORDS = [f"w{i}" for i in range(30)]
 NUMBERS = [[(7 * i + 3 * j * j + i * j) % 30 for j in range(1 + i % 9)] for i in range(40)]
@@ -77,18 +78,13 @@ def make_run(folder, *, sharpen=None, **design):
     decoding = DecodingSettings(beam=5, length_penalty=0.0)
     settings = Settings(tokenizer=TokenizerSettings(joint=joint), model=sizes, decoding=decoding)
     target = WORDS if joint else WORDS[:23]
-    for side, words in (("source", WORDS), ("target", target)):
-        codec = Codec(WhitespaceTokenizer(), Vocab([*SPECIALS, *words]))
-        (folder / f"{side}.json").write_text(codec.to_json(), "utf-8")
-    (folder / "settings.json").write_text(settings.to_json(), "utf-8")
     torch.manual_seed(5)
     vocabularies = (len(SPECIALS) + len(words) for words in (WORDS, target))
     model = Transformer(settings.with_vocabularies(*vocabularies).model)
     if sharpen:
         sharpen(model)
-    identity = Run(folder).digests()
-    save_checkpoint(folder / "model.safetensors", model, identity=identity)
-    return folder
+    codecs = [Codec(WhitespaceTokenizer(), Vocab([*SPECIALS, *words])) for words in (WORDS, target)]
+    return write_run(folder, model, settings, *codecs).folder
 
 
 def shake(model):
@@ -313,12 +309,11 @@ def test_the_tokenizers_travel_along(tmp_path):
     run = make_run(tmp_path / "run")
     bpe = BPETokenizer.train(["w0 w1 w2 w3 w0 w1"] * 3, 27)
     codec = Codec(bpe, Vocab([*bpe.tokens, *WORDS[: 34 - len(bpe.tokens)]]))
-    (run / "source.json").write_text(codec.to_json(), "utf-8")
-    path = run / "model.safetensors"
-    save_checkpoint(path, load_model(path), identity=Run(run).digests())
+    describe_anew(run / "model.safetensors", source=codec)
     folder = export(run, "safetensors")
-    for side in ("source", "target"):
-        assert (folder / f"{side}.json").read_bytes() == (run / f"{side}.json").read_bytes()
+    translator = Translator.load(run)
+    assert Codec.load(folder / "source.json") == translator.source == codec
+    assert Codec.load(folder / "target.json") == translator.target
     foreign = tokenizers.Tokenizer.from_file(str(folder / "source-tokenizer.json"))
     assert foreign.encode("w2 w3").ids == codec.encode("w2 w3")
     assert not (folder / "target-tokenizer.json").exists()

@@ -1,14 +1,20 @@
 """Runs that teach another: what must fit, and that a resume finds them as they were."""
 
-import json
 import shutil
+from dataclasses import replace
 
 import pytest
+from runs_on_disk import describe_anew, set_anew
 
 from nmtcourse.recipes.recipe import train
 from nmtlib.presets import load_settings
 from nmtlib.run import Run
-from nmtlib.training.checkpoint import load_model, read_checkpoint, save_checkpoint
+from nmtlib.training.checkpoint import (
+    describe_run,
+    load_model,
+    read_checkpoint,
+    save_checkpoint,
+)
 
 BOTH = {"recipe": {"name": "course", "both_directions": True}}
 
@@ -51,10 +57,10 @@ def test_a_resume_wants_the_teachers_as_they_were(settings, first, tmp_path):
     with pytest.raises(FileNotFoundError, match="teacher is not a run folder"):
         train(tmp_path / "run", resume=True, report=quiet)
     shutil.copytree(kept, teacher)
-    notes = read_checkpoint(first.model_file)[2]
+    saved = read_checkpoint(first.model_file)
     model = load_model(first.model_file).requires_grad_(False)
     model.output.bias += 1
-    save_checkpoint(Run(teacher).model_file, model, **notes)
+    save_checkpoint(Run(teacher).model_file, model, description=saved.description)
     with pytest.raises(ValueError, match="belongs to another run: teachers changed"):
         train(tmp_path / "run", resume=True, report=quiet)
 
@@ -82,9 +88,7 @@ def test_who_is_not_trained_to_its_end_cannot_teach(settings, first, tmp_path):
 def test_a_teacher_serves_on_another_device_than_its_own(settings, first, tmp_path):
     teacher = tmp_path / "teacher"
     shutil.copytree(first.folder, teacher)
-    stored = json.loads((teacher / "settings.json").read_text("utf-8"))
-    stored["training"]["device"] = "cuda:77"
-    (teacher / "settings.json").write_text(json.dumps(stored), "utf-8")
+    set_anew(Run(teacher).model_file, "training.device", "cuda:77")
     assert train(tmp_path / "run", taught_by(settings, teacher), report=quiet)
 
 
@@ -92,9 +96,8 @@ def test_who_translates_one_way_cannot_teach_both(settings, tmp_path):
     joint = settings.with_value("joint", True)
     one_way, both = tmp_path / "one-way", joint.changed(BOTH)
     train(one_way, both, report=quiet)
-    stored = json.loads((one_way / "settings.json").read_text("utf-8"))
-    stored["recipe"] = {}
-    (one_way / "settings.json").write_text(json.dumps(stored), "utf-8")
+    about = describe_run(Run(one_way)).settings
+    describe_anew(Run(one_way).model_file, settings=replace(about, recipe={}))
     with pytest.raises(ValueError, match="one-way translates one way only"):
         train(tmp_path / "run", taught_by(both, one_way), report=quiet)
 

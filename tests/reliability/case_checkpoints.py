@@ -21,14 +21,16 @@ WAYS: dict[str, Change] = {
     "a header that is a list": rewrite(lambda c: setattr(c, "header", [])),
     "a configuration that is null": rewrite(lambda c: c.header.update(config=None)),
     "another n_heads": rewrite(lambda c: c.header["config"].update(n_heads=4)),
-    "notes that are a list": rewrite(lambda c: c.header.update(notes=[])),
+    "a file of an earlier version": rewrite(lambda c: c.header.update(notes={})),
+    "a description that is a list": rewrite(lambda c: c.header.update(description=[])),
+    "no description": rewrite(lambda c: c.header.update(description=None)),
     "no tensor": rewrite(lambda c: c.tensors.clear()),
     "a tensor more": rewrite(lambda c: c.tensors.update({"model.more": torch.zeros(3)})),
 }
 CASES: list[Case] = [
     damaged(file, how, change, command)
     for number, (how, change) in enumerate(WAYS.items())
-    for file in ("model", "last", "best", "epoch-001")
+    for file in ("model", "state", "best", "epoch-001")
     for file in [f"{file}.safetensors"]
     for command in some(READERS[file], number, 1)
 ]

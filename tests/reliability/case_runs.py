@@ -83,13 +83,13 @@ FOLDERS += [
         ("evaluate", ("evaluate", "."), "not a run folder"),
         ("translate", ("translate", ".", SENTENCE), "not a run folder"),
         ("export", ("export", ".", "--to", "onnx"), "not a run folder"),
-        ("resume", ("train", "--resume", "--out", "."), "not a run folder"),
+        ("resume", ("train", "--resume", "--out", "."), "is no run"),
         ("evaluate nothing", ("evaluate", "nowhere"), "nowhere"),
         ("resume nothing", ("train", "--resume", "--out", "nowhere"), "not a run folder"),
         (
-            "translate with weights",
-            ("translate", "run/model.safetensors", "a"),
-            "model.safetensors",
+            "evaluate one file",
+            ("evaluate", "run/model.safetensors"),
+            "is one file, which translates; this needs the run folder",
         ),
         ("an empty name", ("translate", "", SENTENCE), ""),
         ("a misspelt model", ("translate", "toy-de-em", SENTENCE), "did you mean toy-de-en"),
@@ -99,7 +99,7 @@ FOLDERS += [
 FOLDERS += [
     foreign(
         "a finished run without its state",
-        lambda folder: unlink("last.safetensors")(folder / "run"),
+        lambda folder: unlink("state.safetensors")(folder / "run"),
         RESUME_RUN,
         "cannot be resumed",
     ),

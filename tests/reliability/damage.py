@@ -65,12 +65,6 @@ def setting(section: str, key: str, value: Any) -> Change:
     return edit(lambda data: data[section].__setitem__(key, value))
 
 
-def swap(data: dict) -> None:
-    """Two words of a vocabulary in each other's place."""
-    tokens = data["tokens"]
-    tokens[4], tokens[5] = tokens[5], tokens[4]
-
-
 # Checkpoints
 
 

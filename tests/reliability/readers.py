@@ -15,11 +15,9 @@ COMMANDS = {
 }
 READ_BY_ALL = ("evaluate", "translate", "summary", "export", "resume")
 READERS = {  # the commands that read each file
-    "settings.json": READ_BY_ALL,
-    "source.json": READ_BY_ALL,
-    "target.json": READ_BY_ALL,
+    "settings.json": ("resume",),  # weights hold their own
     "model.safetensors": ("evaluate", "translate", "summary", "export"),
-    "last.safetensors": ("resume", "resume a finished run"),
+    "state.safetensors": ("resume", "resume a finished run"),
     "best.safetensors": ("resume a finished run",),
     "epoch-001.safetensors": ("resume a finished run",),
     "history.csv": ("evaluate", "summary"),

@@ -33,7 +33,7 @@ def test_a_shipped_model_is_in_half_precision_and_as_good_as_its_notes_say(
     direction, translator, corpus
 ):
     folder = course.CHECKPOINTS / f"toy-{direction}"
-    stored = read_checkpoint(folder / "model.safetensors")[1]
+    stored = read_checkpoint(folder / "model.safetensors").tensors
     assert {t.dtype for t in stored.values()} == {torch.float16}
     assert sum(f.stat().st_size for f in folder.iterdir()) < 2_500_000
     for name, parameter in translator.model.named_parameters():

@@ -145,7 +145,9 @@ def test_two_processes_have_the_loss_curve_of_one(home, two, monkeypatch):
 
 def test_one_of_them_writes_and_reports(home, two):
     written = [(home / f"two-notes-{rank}").read_text() for rank in (0, 1)]
-    for name in "last.safetensors settings.json log.txt history.csv curves.png samples.txt".split():
+    for (
+        name
+    ) in "state.safetensors settings.json log.txt history.csv curves.png samples.txt".split():
         assert name in written[0], f"the watch sees {name}"
     assert written[1] == "", "the other writes nothing"
     log = (home / "two" / "log.txt").read_text().splitlines()
@@ -166,16 +168,16 @@ def test_when_one_is_killed_all_end_and_the_resumed_run_arrives_where_the_undist
     for text in ("another process has ended", "process 0 cannot", "--resume --out killed"):
         assert text in message
     assert "rank0]: Traceback" not in killed.stderr
-    progress = read_checkpoint(home / "killed" / "last.safetensors")[2]["progress"]
-    assert progress["updates"] == 12 and 0 < progress["batches"] < UPDATES, "within an epoch"
+    progress = read_checkpoint(home / "killed" / "state.safetensors").header.state.progress
+    assert progress.updates == 12 and 0 < progress.batches < UPDATES, "within an epoch"
 
     resumed = train(home, "killed", "--resume", preset=False)
     assert resumed.returncode == 0, resumed.stderr
     assert "resuming after 1 epochs and 12 updates" in resumed.stdout
     assert_same_curve(history(home / "killed"), history(home / "two"), rel=1e-6)
-    for name in ("last", "best", "model"):
+    for name in ("state", "best", "model"):
         files = [home / run / f"{name}.safetensors" for run in ("killed", "two")]
-        first, second = (read_checkpoint(file)[1] for file in files)
+        first, second = (read_checkpoint(file).tensors for file in files)
         assert first.keys() == second.keys()
         assert all(torch.equal(first[k], second[k]) for k in first), name
 
@@ -205,6 +207,6 @@ def test_ctrl_c_for_torchrun_saves_and_stops_both(home, signal):
     text = r"stopped in epoch (\d+) after (\d+) updates; --resume goes on from here"
     ((epoch, updates),) = re.findall(text, stopped.stdout)
     assert "cannot train" not in stopped.stderr
-    progress = read_checkpoint(home / signal / "last.safetensors")[2]["progress"]
-    assert progress["updates"] == int(updates) >= 13 and progress["epoch"] == int(epoch) - 1
+    progress = read_checkpoint(home / signal / "state.safetensors").header.state.progress
+    assert progress.updates == int(updates) >= 13 and progress.epoch == int(epoch) - 1
     assert (home / signal / "model.safetensors").is_file()

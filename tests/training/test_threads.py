@@ -46,8 +46,8 @@ def weights(preset, folder, *assignments):
     """The tensors that a training saves."""
     settings = load_settings(preset).with_assignments([*assignments])
     nmtlib.train(folder, settings, report=lambda line: None)
-    names = ("last", "model", "epoch-001", "epoch-002")
-    files = {name: read_checkpoint(folder / f"{name}.safetensors")[1] for name in names}
+    names = ("state", "model", "epoch-001", "epoch-002")
+    files = {name: read_checkpoint(folder / f"{name}.safetensors").tensors for name in names}
     return {f"{name}.{key}": t for name, tensors in files.items() for key, t in tensors.items()}
 
 

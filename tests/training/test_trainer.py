@@ -23,7 +23,6 @@ from nmtlib.training.checkpoint import (
     load_model,
     load_weights,
     read_checkpoint,
-    weights_notes,
 )
 from nmtlib.training.history import read_history
 from nmtlib.training.loss import Totals, label_smoothed_loss
@@ -65,7 +64,7 @@ def same(first, second):
 
 
 def same_files(*paths):
-    first, second = (read_checkpoint(path)[1] for path in paths)
+    first, second = (read_checkpoint(path).tensors for path in paths)
     return same(first, second)
 
 
@@ -79,11 +78,13 @@ def test_a_run_learns_and_leaves_everything_behind(tmp_path):
     assert history == trainer.progress.history
     updates = read_history(tmp_path / "history.csv")[-1].updates
     assert updates == trainer.progress.updates == 12 * trainer.batches_per_epoch
-    names = ("best", "epoch-010", "epoch-011", "epoch-012", "last", "model")
+    names = ("best", "epoch-010", "epoch-011", "epoch-012", "state", "model")
     files = {"history.csv", *(f"{name}.safetensors" for name in names)}
     assert {path.name for path in tmp_path.iterdir()} == files
     best = min(history, key=lambda r: r.validation_nll)
-    chosen, kept = (weights_notes(tmp_path / f"{n}.safetensors") for n in ("best", "model"))
+    chosen, kept = (
+        read_checkpoint(tmp_path / f"{n}.safetensors").header for n in ("best", "model")
+    )
     assert chosen.weights == f"epoch {best.epoch}"
     assert kept.validation_nll <= best.validation_nll
     found = trainer.totals_of(load_model(tmp_path / "model.safetensors"), trainer.validation)
@@ -150,12 +151,12 @@ def test_a_killed_run_resumes_to_bit_identical_weights(tmp_path):
     killed = start(tmp_path / "killed", epochs, "kill")
     killed.communicate(timeout=NO_PROGRESS)
     assert killed.returncode == -signal.SIGKILL
-    before = read_checkpoint(tmp_path / "killed" / "last.safetensors")[2]["progress"]
-    assert before["epoch"] == 3 and before["batches"] > 0
+    before = read_checkpoint(tmp_path / "killed" / "state.safetensors").header.state.progress
+    assert before.epoch == 3 and before.batches > 0
     resumed = start(tmp_path / "killed", epochs, "resume")
     make_trainer(tmp_path / "whole", replace(SETTINGS, epochs=epochs, save_updates=2)).fit()
     assert resumed.wait() == 0, resumed.stderr.read()
-    for name in ("last", "best", "model"):
+    for name in ("state", "best", "model"):
         assert same_files(*(tmp_path / r / f"{name}.safetensors" for r in ("killed", "whole"))), (
             name
         )
@@ -170,7 +171,7 @@ def test_ctrl_c_ends_cleanly_and_loses_nothing(tmp_path):
     run.send_signal(signal.SIGINT)
     out, err = run.communicate(timeout=NO_PROGRESS)
     assert run.returncode == 0 and "--resume goes on from here" in out and not err
-    assert read_checkpoint(tmp_path / "run" / "last.safetensors")[2]["progress"]["epoch"] >= 2
+    assert read_checkpoint(tmp_path / "run" / "state.safetensors").header.state.progress.epoch >= 2
     assert (tmp_path / "run" / "model.safetensors").is_file()
 
 
@@ -180,7 +181,7 @@ def test_a_time_limit_ends_cleanly(tmp_path, monkeypatch):
     trainer.report = said.append
     trainer.fit(minutes=1)
     assert 0 < trainer.progress.epoch < 10_000
-    assert (tmp_path / "last.safetensors").is_file() and any(
+    assert (tmp_path / "state.safetensors").is_file() and any(
         "--resume goes" in line for line in said
     )
 
@@ -259,7 +260,7 @@ def test_patience_stops_early_and_keeps_the_best(tmp_path, monkeypatch):
     monkeypatch.setattr(Trainer, "validate", lambda self: Totals(9.0, next(nlls), 0.5, 1.0))
     trainer = make_trainer(tmp_path, replace(SETTINGS, epochs=6, patience=2))
     assert len(trainer.fit()) == 4
-    assert read_checkpoint(tmp_path / "best.safetensors")[2]["weights"] == "epoch 2"
+    assert read_checkpoint(tmp_path / "best.safetensors").header.weights == "epoch 2"
 
 
 def test_validation_uses_no_dropout_changes_nothing_and_returns_to_training(tmp_path):
@@ -287,7 +288,7 @@ def test_a_loss_that_is_not_finite_stops_the_run_and_spares_the_checkpoint(tmp_p
         trainer.model.output.bias.fill_(float("nan"))
     with pytest.raises(FloatingPointError, match="became nan by update .*lower learning_rate"):
         trainer.fit()
-    saved = read_checkpoint(tmp_path / "last.safetensors")[1]
+    saved = read_checkpoint(tmp_path / "state.safetensors").tensors
     assert all(tensor.isfinite().all() for tensor in saved.values())
 
 
@@ -308,7 +309,7 @@ def test_nothing_to_train_on_and_a_model_without_state_are_refused(tmp_path):
     with pytest.raises(FileNotFoundError, match="no checkpoint at"):
         trainer.resume()
     trainer.fit()
-    (tmp_path / "last.safetensors").write_bytes((tmp_path / "best.safetensors").read_bytes())
+    (tmp_path / "state.safetensors").write_bytes((tmp_path / "best.safetensors").read_bytes())
     with pytest.raises(ValueError, match="does not hold the state of a run"):
         make_trainer(tmp_path).resume()
 
@@ -326,8 +327,8 @@ def test_the_average_of_the_last_epochs_is_kept_where_it_validates_better(tmp_pa
     monkeypatch.setattr(Trainer, "totals_of", better)
     trainer.choose_model()
     kept = load_model(tmp_path / "model.safetensors")
-    notes = weights_notes(tmp_path / "model.safetensors")
-    assert notes.weights == "average of the last 3 epochs"
+    header = read_checkpoint(tmp_path / "model.safetensors").header
+    assert header.weights == "average of the last 3 epochs"
     for found in (weights_of(kept), measured[0]):
         assert all(torch.allclose(found[name], expected[f"model.{name}"]) for name in found)
     assert not same(weights_of(kept), weights(trainer))
@@ -344,7 +345,7 @@ def test_a_new_training_never_touches_an_older_one(tmp_path):
 
 
 def test_whatever_an_older_training_has_left_is_enough_to_refuse_a_new_one(tmp_path):
-    for name in ("last.safetensors", "model.safetensors", "epoch-005.safetensors", "history.csv"):
+    for name in ("state.safetensors", "model.safetensors", "epoch-005.safetensors", "history.csv"):
         (tmp_path / name).write_bytes(b"weeks of work")
         with pytest.raises((FileExistsError, ValueError), match="overwrit"):
             make_trainer(tmp_path).fit()
@@ -356,7 +357,7 @@ def test_a_folder_that_is_not_there_is_made(tmp_path):
     trainer = make_trainer(tmp_path)
     trainer.run = Run(tmp_path / "runs" / "first")
     trainer.run_epoch()
-    assert trainer.run.last_file.is_file() and trainer.run.best_file.is_file()
+    assert trainer.run.state_file.is_file() and trainer.run.best_file.is_file()
 
 
 @pytest.mark.parametrize(("keep", "kept"), [("best", "epoch 3"), ("average", "average")])
