@@ -3,11 +3,13 @@
     python benchmarks/core_mutants.py                  # 400 of them, drawn with a fixed seed
     python benchmarks/core_mutants.py --number 40      # the first 40 of these
     python benchmarks/core_mutants.py --only model/attention.py
+    python benchmarks/core_mutants.py --survivors      # judge again those that lived the last time
 
 A mutant is a copy of nmtlib with one expression or statement changed (see mutated.py).
-The tests run on it in three steps, and it is killed by the first that fails: the fast tests of its
-room, the slow ones that a commit runs, and those of the command line and the settings.  A file that
-is in no room has these first, then the fast tests of training.
+The tests run on it in four steps, and it is killed by the first that fails: the fast tests of its
+room, the slow ones that a commit runs, those of the command line and the settings, and the fast
+ones of all rooms together and of the recipes.  A file that is in no room has the command line
+first, then the fast tests of training.
 What uses more processor time than `LIMIT` is killed too: the mutant does not end.  Before the first
 one, the same tests must pass on a copy in which nothing changed.
 
@@ -50,6 +52,13 @@ PAGE = ROOT / "benchmarks" / "CORE_MUTANTS.md"
 REASONS = ROOT / "benchmarks" / "core_mutants.toml"
 LIMIT = 300  # processor seconds of one step
 ROOMS = {"model", "data", "training", "inference"}
+ACROSS = [
+    "tests/test_choices.py",
+    "tests/test_light_imports.py",
+    "tests/test_net.py",
+    "tests/test_shipped.py",
+    "tests/recipes",
+]
 COMMAND_LINE = ["tests/test_settings.py", "tests/test_cli.py", "tests/test_files.py"]
 FAST = "not slow and not nightly and not extras"
 SLOW = "slow and not nightly and not extras"
@@ -106,8 +115,13 @@ def steps_of(file: str) -> list[tuple[str, list[str]]]:
     room = file.split("/")[0]
     if room in ROOMS:
         places = [f"tests/{room}"]
-        return [(FAST, places), (SLOW, places), (COMMIT, COMMAND_LINE)]
-    return [(FAST, COMMAND_LINE), (SLOW, COMMAND_LINE), (FAST, ["tests/training"])]
+        return [(FAST, places), (SLOW, places), (COMMIT, COMMAND_LINE), (FAST, ACROSS)]
+    return [
+        (FAST, COMMAND_LINE),
+        (SLOW, COMMAND_LINE),
+        (FAST, ["tests/training"]),
+        (FAST, ACROSS),
+    ]
 
 
 def run_tests(mutant: Mutant, marks: str, places: list[str]) -> str:
@@ -200,13 +214,45 @@ def page(result: dict) -> str:
     return "\n".join(lines) + "\n"
 
 
+def judge_survivors() -> int:
+    """Judge the survivors of the stored result with the tests of today.
+
+    One whose line has changed since stays a survivor.
+    """
+    result = json.loads(RESULT.read_text("utf-8"))
+    files = sorted({m["file"] for m in result["mutants"] if m["judgement"] == "survived"})
+    require_that_tests_pass(files)
+    there = {
+        (mutant.file, mutant.change): mutant
+        for file in files
+        for mutant in mutants_of(ROOT / "nmtlib" / file)
+    }
+    for one in result["mutants"]:
+        mutant = there.get((one["file"], one["change"]))
+        if one["judgement"] == "survived" and mutant:
+            one |= {"line": mutant.line, "judgement": judge(mutant)}
+            print(f"{one['judgement']:<12}{one['file']}:{one['line']}  {one['change']}", flush=True)
+    write(result)
+    return 0
+
+
+def write(result: dict) -> None:
+    """Write the result and its page."""
+    RESULT.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    PAGE.write_text(page(result), "utf-8")
+
+
 def main() -> int:
     raw = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=raw)
     parser.add_argument("--number", type=int, help="how many (400)")
     parser.add_argument("--only", help="one file, such as model/attention.py")
     parser.add_argument("--seed", type=int, default=1, help="of the draw")
+    again = "judge the survivors of the last result again, and keep the rest of it"
+    parser.add_argument("--survivors", action="store_true", help=again)
     options = parser.parse_args()
+    if options.survivors:
+        return judge_survivors()
     files = sorted((ROOT / "nmtlib").rglob("*.py"))
     every = [mutant for path in files for mutant in mutants_of(path)]
     chosen = [m for m in every if options.only in (None, m.file)]
@@ -232,8 +278,7 @@ def main() -> int:
     if options.only is None and judged:
         result = {"command": "python benchmarks/core_mutants.py", "seed": options.seed}
         result |= {"all": len(every), "mutants": judged}
-        RESULT.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", "utf-8")
-        PAGE.write_text(page(result), "utf-8")
+        write(result)
     return 0
 
 

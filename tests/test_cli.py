@@ -366,6 +366,13 @@ def test_an_empty_sentence_is_not_taken_for_a_run(call):
     assert call("translate", "")[2] == "nmtlib: nothing to translate: the sentence is empty\n"
 
 
+def test_a_line_that_is_no_text_is_named_once(call, run, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"ein hund\n\xff\xff ein\n")))
+    status, printed, error = call("translate", run)
+    assert status == 1 and len(printed.splitlines()) == 2 and not printed.splitlines()[1]
+    assert error.count("standard input, line 2: ") == 1
+
+
 def test_translate_arguments_and_standard_input_alike(call, run, monkeypatch):
     sources = [source for source, _ in SPLITS["test"][:3]]
     sources.insert(1, "")

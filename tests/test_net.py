@@ -43,10 +43,21 @@ def test_a_fault_is_one_line_that_asks_for_a_report(faulty, error, monkeypatch, 
     line = capsys.readouterr().err
     assert line.startswith("nmtlib: a fault of nmtlib, not of your input: ")
     assert type(error).__name__ in line and "NMTLIB_DEBUG=1" in line and line.count("\n") == 1
+    assert str(error) or f"{type(error).__name__}; please" in line, "no colon before nothing"
     for value in ("1", "faults"):
         monkeypatch.setenv("NMTLIB_DEBUG", value)
         with pytest.raises(type(error)):
             course.main(["models"])
+
+
+@pytest.mark.parametrize(
+    "message", ["CUDA out of memory. Tried", "DefaultCPUAllocator: can't allocate memory: you"]
+)
+def test_too_little_memory_is_no_fault(faulty, message, monkeypatch, capsys):
+    faulty(RuntimeError(f"{message}\nbacktrace"))
+    monkeypatch.delenv("NMTLIB_DEBUG")
+    assert course.main(["models"]) == 1
+    assert capsys.readouterr().err == f"nmtlib: out of memory: {message}\n"
 
 
 def test_the_net_is_around_the_parser(monkeypatch, capsys):

@@ -167,6 +167,10 @@ def test_a_model_that_cannot_be_built_and_what_is_no_section_are_refused():
     for changes in (*models, {"tied": "some"}, {"dropout": 1.0}):
         with pytest.raises(ValueError, match="model"):
             Settings.from_dict({"model": changes})
+    for rate in ("0.1", True, None):  # in Python; a file is refused by its types
+        for name in ("dropout", "attention_dropout"):
+            with pytest.raises(ValueError, match=f"{name} must be a number, not"):
+                TransformerConfig(**{name: rate})
     for values, message in (
         ({"training": 3}, "preset.toml: 'training' must be a section"),
         ({"epochs": 3}, "preset.toml: 'epochs'"),

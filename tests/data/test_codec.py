@@ -30,6 +30,7 @@ GIVEN = (
     [*SPECIALS, "tom", "'s", "na@@", "ils", "are", "."],
     [*SPECIALS, "汤@@", "姆", "的", "指甲", "。"],
 )
+TURKISH = [Pair(f"It is {n}", f"İyi Işık IRMAK {n}") for n in range(40)]
 HELD_OUT = {"validation": [Pair("Ein Zebra", "a zebra")], "test": [Pair("Das Gnu", "the gnu")]}
 CORPUS = Corpus("tiny", "de", "en", TRAIN, **HELD_OUT)
 NAILS = Pair("tom 's na@@ ils .", "汤@@ 姆 的 指甲 。")
@@ -184,3 +185,11 @@ def test_a_missing_file_and_a_damaged_one_are_named(tmp_path):
 def test_choices_that_do_not_fit_together_are_refused(corpus, options, message):
     with pytest.raises(ValueError, match=message):
         build_codecs(corpus, **options)
+
+
+def test_pieces_of_a_dotted_language_survive_their_file():
+    corpus = Corpus("own", "en", "tr", TURKISH, TURKISH[:2], TURKISH[:2])
+    codec = build_codecs(corpus, "bpe", size=100, lowercase=True)[1]
+    again = Codec.from_dict(json.loads(codec.to_json()), "here")
+    for one in (codec, again):
+        assert one.decode(one.encode("Işık İyi")) == "ışık iyi"

@@ -62,6 +62,15 @@ def test_the_same_model_and_notes_give_the_same_bytes(tmp_path):
     assert len(found) == 1
 
 
+def test_weights_that_lie_otherwise_in_memory_are_saved_too(tmp_path):
+    model, path = make(), tmp_path / "m.safetensors"
+    weight = model.output.weight.detach().clone()
+    model.output.weight.data = weight.t().contiguous().t()  # as of a layer that was transposed
+    assert not model.output.weight.is_contiguous()
+    save_checkpoint(path, model)
+    assert torch.equal(load_model(path).output.weight, weight)
+
+
 def test_the_average_is_the_mean_of_the_weights(tmp_path):
     models = [make(seed) for seed in range(3)]
     paths = [tmp_path / f"{i}.safetensors" for i in range(3)]

@@ -4,6 +4,8 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
@@ -29,7 +31,7 @@ HOW = {
 }
 
 
-def make_trainer(**changes) -> Trainer:
+def make_trainer(recipe: Recipe | None = None, processes: Any = None, **changes) -> Trainer:
     """In float64, so that sums in another order have the same first ten digits."""
     torch.manual_seed(0)
     config = TransformerConfig(30, 30, **SIZES, dropout=0.0, tied="all", positions="rotary")
@@ -42,7 +44,9 @@ def make_trainer(**changes) -> Trainer:
     }
     model = Transformer(config).double()
     training = TrainingSettings(**{**settings, **changes})
-    return Trainer(model, EXAMPLES, EXAMPLES, training, report=lambda line: None)
+    splits = EXAMPLES, EXAMPLES
+    quiet = {"processes": processes, "report": lambda line: None}
+    return Trainer(model, *splits, training, recipe=recipe or Recipe(), **quiet)
 
 
 def train_one_epoch(trainer: Trainer) -> dict[str, torch.Tensor]:
@@ -114,6 +118,10 @@ def test_what_was_never_tried_with_shards_is_refused():
         with pytest.raises(ValueError, match=r"training\.shard=true works with Adam and plain"):
             require_shardable(recipe)
     assert not make_trainer(shard=True).sharded, "one process alone has nothing to share"
+    cpu = torch.device("cpu")
+    two = SimpleNamespace(count=2, rank=0, device=cpu, is_main=True, broadcast=lambda value: value)
+    with pytest.raises(ValueError, match=r"training\.shard=true works with Adam and plain"):
+        make_trainer(Recipe(optimizer=OtherOptimizer), two, shard=True)
 
 
 def main() -> None:

@@ -292,11 +292,15 @@ def test_a_signal_stops_after_a_save(tmp_path, name):
         return plain(*arguments)
 
     trainer.update = update
-    before = signal.getsignal(number)
-    trainer.fit()
+    usual = signal.default_int_handler if name == "SIGINT" else signal.SIG_DFL
+    outside = signal.signal(number, usual)  # under nohup, SIGHUP would be ignored
+    try:
+        trainer.fit()
+        assert signal.getsignal(number) == usual
+    finally:
+        signal.signal(number, outside)
     assert "stopped in epoch 1 after 2 updates; --resume goes on from here" in said
     assert read_checkpoint(trainer.run.state_file).header.state.progress.updates == 2
-    assert signal.getsignal(number) == before
 
 
 def test_what_ignores_a_closed_terminal_goes_on(tmp_path):
