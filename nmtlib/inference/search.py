@@ -195,6 +195,9 @@ def _decided(
 
 def _select(keep: Tensor, beams: Beams, state: DecoderState, width: int) -> Beams:
     """Continue with the rows `keep` (n',); the cache, `width` to a row, follows the prefixes."""
+    # The cache holds the prefixes of all sentences one below the other: with a width of 3, those
+    # of sentence 2 are its rows 6, 7, 8.  Where sentences 0 and 2 stay, and their new prefixes
+    # continue the prefixes 1 1 0 and 2 0 0, the cache takes its rows 1 1 0 8 6 6.
     state.reorder((keep[:, None] * width + beams.parents[keep]).flatten())
     if len(keep) == len(beams.rows):
         return beams
@@ -258,7 +261,9 @@ class Finished:
         score = (log_prob / norm).masked_fill(~ended, -math.inf)  # (n, c)
         self.count[rows] += (score > -math.inf).sum(dim=1)
 
-        # Hypotheses of earlier steps and these compete: the `beam` best stay.
+        # Hypotheses of earlier steps and these compete: the `beam` best stay.  With beam 2, scores
+        # -0.9 and -2.0 before, and new ones -1.1 and -inf (not ended), -0.9 and -1.1 stay: the
+        # entries 0 and 2 of both together.
         padded = self.ids.new_full((*ids.shape[:2], self.ids.size(2)), PAD)  # (n, c, longest)
         padded[..., : ids.size(2)] = ids
         score, order = torch.cat([self.score[rows], score], dim=1).topk(beam, dim=1)  # (n, beam)
@@ -285,7 +290,11 @@ def _pick(ids: Tensor, order: Tensor) -> Tensor:
 def best(scores: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor]:
     """The `count` greatest of scores (n, w, V), greatest first, and their indices in w and in V."""
     # They are in the `count` columns with the greatest maxima, and sorting V maxima is quicker than
-    # sorting w * V scores.
+    # sorting w * V scores.  For one sentence, two prefixes, four tokens and count 2:
+    #     prefix 0:  -1  -9  -4  -9
+    #     prefix 1:  -9  -2  -3  -9
+    #     maxima:    -1  -2  -3  -9    so the two best are in columns 0 and 1, and of their four
+    # scores they are -1 (prefix 0, token 0) and -2 (prefix 1, token 1).
     columns = scores.amax(dim=1).topk(min(count, scores.size(2)), dim=1).indices  # (n, c)
     few = scores.gather(2, columns[:, None].expand(-1, scores.size(1), -1)).flatten(1)  # (n, w * c)
     values, order = few.topk(min(count, few.size(1)), dim=1)  # (n, count)

@@ -148,6 +148,8 @@ def dropout(x: Tensor, p: float) -> Tensor:
     dropped, generator = round(p * 256), GENERATOR.get()
     if not 0 < dropped < 256:
         return x * torch.empty_like(x).bernoulli_(1 - p, generator=generator).div_(1 - p)
+    # For x of 20 values: 3 numbers, read as 24 bytes, of which 20 are used.  With p = 0.1,
+    # `dropped` is 26, and a value is dropped where its byte is one of 0 .. 25.
     eights = -(-x.numel() // 8)
     numbers = torch.empty(eights, dtype=torch.int64)  # 64 random bits each
     numbers.random_(-(2**63), None, generator=generator)
