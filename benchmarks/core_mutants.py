@@ -13,8 +13,8 @@ first, then the fast tests of training.
 What uses more processor time than `LIMIT` is killed too: the mutant does not end.  Before the first
 one, the same tests must pass on a copy in which nothing changed.
 
-Writes results/core-mutants.json and CORE_MUTANTS.md beside this script, also when Ctrl-C ends it
-early, and nothing with --only.  A survivor needs a reason: `reasons` in core_mutants.toml, by place
+Writes results/core-mutants.json and CORE_MUTANTS.md beside this script, anew after each mutant, and
+nothing with --only.  A survivor needs a reason: `reasons` in core_mutants.toml, by place
 and change.
 """
 
@@ -259,26 +259,17 @@ def main() -> int:
     random.Random(options.seed).shuffle(chosen)
     require_that_tests_pass(sorted({mutant.file for mutant in chosen}))
     judged: list[dict[str, Any]] = []
-    try:
-        for mutant in chosen[: options.number or 400]:
-            judgement = judge(mutant)
-            judged.append(
-                {
-                    "file": mutant.file,
-                    "line": mutant.line,
-                    "change": mutant.change,
-                    "judgement": judgement,
-                }
-            )
-            print(f"{judgement:<12}{mutant.file}:{mutant.line}  {mutant.change}", flush=True)
-    except KeyboardInterrupt:
-        print("ended early")
+    result = {"command": "python benchmarks/core_mutants.py", "seed": options.seed}
+    result |= {"all": len(every), "mutants": judged}
+    for mutant in chosen[: options.number or 400]:
+        judgement = judge(mutant)
+        about = {"file": mutant.file, "line": mutant.line, "change": mutant.change}
+        judged.append({**about, "judgement": judgement})
+        print(f"{judgement:<12}{mutant.file}:{mutant.line}  {mutant.change}", flush=True)
+        if options.only is None:
+            write(result)  # whatever ends the run early, even a kill
     survived = sum(mutant["judgement"] == "survived" for mutant in judged)
     print(f"{len(judged) - survived} of {len(judged)} killed")
-    if options.only is None and judged:
-        result = {"command": "python benchmarks/core_mutants.py", "seed": options.seed}
-        result |= {"all": len(every), "mutants": judged}
-        write(result)
     return 0
 
 

@@ -5,7 +5,8 @@ import math
 import pytest
 
 from nmtcourse.curves import draw_curves
-from nmtlib.training.history import EpochRecord, read_history, write_history
+from nmtlib.training import history as history_module
+from nmtlib.training.history import EpochRecord, Progress, read_history, write_history
 
 
 def history(count=4):
@@ -67,3 +68,12 @@ def test_curves_that_cannot_be_written_leave_those_before(tmp_path, monkeypatch)
     with pytest.raises(OSError, match="what it held before is untouched"):
         draw_curves(path, history(4))
     assert path.read_bytes() == before and list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize(("threads", "cores", "busy"), [(1, 8, 6.0), (3, 8, 2.0), (4, 2, 3.0)])
+def test_busy_seconds_are_those_of_a_thread_that_has_a_core(monkeypatch, threads, cores, busy):
+    monkeypatch.setattr(history_module, "moment", lambda: (14.0, 11.0))
+    monkeypatch.setattr(history_module.os, "cpu_count", lambda: cores)
+    progress = Progress()
+    assert progress.count_time((4.0, 5.0), threads) == (14.0, 11.0)
+    assert (progress.seconds, progress.epoch_seconds, progress.busy_seconds) == (10.0, 10.0, busy)

@@ -73,8 +73,10 @@ def run_two(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
     command = [sys.executable, *torchrun, str(Path(__file__)), str(folder / "two.pt"), *arguments]
     root = Path(__file__).parents[2]
-    paths = os.pathsep.join([str(root), str(root / "tests"), os.environ.get("PYTHONPATH", "")])
-    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": paths}
+    # Where this process imports nmtlib from goes first: it may be a changed copy.
+    paths = [*os.environ.get("PYTHONPATH", "").split(os.pathsep), str(root), str(root / "tests")]
+    paths = [path for path in paths if path]
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(paths)}
     how = {"capture_output": True, "text": True, "env": environment, "timeout": NO_PROGRESS}
     return subprocess.run(command, **how)
 
