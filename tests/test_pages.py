@@ -117,3 +117,18 @@ def test_a_picture_is_cut_where_little_is_drawn_and_nothing_is_lost():
     image.info["dpi"] = (40, 40)
     with pytest.raises(ValueError, match="choose another cell"):
         legible.bands_needed(image)
+
+
+def test_the_bands_of_an_upward_diagram_begin_at_its_bottom():
+    slides = deck.DECKS["04_scaled_dot_product_attention"]
+    book = nbformat.read(pages.NOTEBOOKS / "04_scaled_dot_product_attention.ipynb", as_version=4)
+    (diagram,) = (c for c in book.cells if 'diagrams.show("attention-head")' in c.source)
+    whole = legible.opened(diagram.outputs[0].data["image/png"])
+    first, second = (
+        cell for cell in deck.chosen(book, **slides) if cell.get("id", "").startswith(diagram.id)
+    )
+    titles = [cell["metadata"]["slide"]["title"] for cell in (first, second)]
+    assert titles[0].endswith("(1 of 2, from the bottom up)") and " (2 of 2" in titles[1]
+    lower = legible.opened(first["outputs"][0]["data"]["image/png"])
+    top = whole.height - lower.height
+    assert lower.tobytes() == whole.crop((0, top, whole.width, whole.height)).tobytes()

@@ -3,7 +3,8 @@
 A deck holds the cells with slideshow metadata: `slide` and `subslide` begin one, `fragment`
 and `-` go on with it, `notes` are kept but not shown.  Cells without it, or with `skip`, stay
 out.  Of a long text the first sentences are shown, of a cell that draws the pictures alone.
-A picture whose text would be too small is shown in bands, a slide each (`legible.py`).
+A picture whose text would be too small is shown in bands, a slide each (`legible.py`), in the order
+in which the picture is read.
 A notebook in `decks.toml` has slides of its own instead: a claim, a cell, and a few words.
 """
 
@@ -17,6 +18,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import legible
+
+from nmtcourse.teaching.diagrams import CHINESE, TEXTS, UPWARD
 
 DECKS: dict[str, dict[str, Any]] = tomllib.loads(
     Path(__file__).with_name("decks.toml").read_text("utf-8")
@@ -124,8 +127,12 @@ def legibly(cells: list[dict]) -> list[dict]:
             legible_cells.append(cell)
             continue
         place = cell["metadata"]["slide"]
+        order = ""
+        if reads_upward(pictures[0]):
+            bands.reverse()
+            order = ", from the bottom up"
         for number, output in enumerate(bands, 1):
-            title = f"{place['title']} ({number} of {len(bands)})"
+            title = f"{place['title']} ({number} of {len(bands)}{order})"
             begins = place["begins"] or number > 1
             slide = {**place, "title": title, "begins": begins, "ends": False}
             band = {**cell, "outputs": [output], "metadata": {**cell["metadata"], "slide": slide}}
@@ -133,6 +140,12 @@ def legibly(cells: list[dict]) -> list[dict]:
                 band["id"] = f"{cell['id']}-{number}"
             legible_cells.append(band)
     return legible_cells
+
+
+def reads_upward(output: dict) -> bool:
+    """Whether an output is a diagram that is read from the bottom up, by its description."""
+    description = output.get("metadata", {}).get("image/png", {}).get("alt")
+    return any(description in (TEXTS[name], CHINESE[name]) for name in UPWARD)
 
 
 def numbered(cells: list[dict]) -> list[dict]:

@@ -128,3 +128,39 @@ def test_what_one_types_is_read_as_it_is_meant(page: Any, file: Path) -> None:
     page.wait_for_selector("#hint", state="hidden")
     page.wait_for_selector("#panel :text('Nothing')")
     assert page.inner_text("#translation") == ""
+
+
+def test_a_visitor_keeps_the_sentence_that_he_typed(page: Any, file: Path) -> None:
+    opened(page, file)
+    breaks = "er singt heute im Park , weil er glücklich ist ."  # reads otherwise without the mask
+    page.fill("#input", breaks)
+    page.wait_for_selector("#source-chips :text('heute')")
+    page.click("#bite-padding")
+    assert page.evaluate("explorer.state.sentence") == breaks
+    assert page.locator("#yours").count() == page.locator("#back-own").count() == 0
+    page.click("#reset")
+    own = "Der Wombat schläft."  # its word is unknown, so that its translation was wrong before
+    page.fill("#input", own)
+    page.wait_for_selector("#source-chips :text('Wombat')")
+    for way in ("#back-own", "#yours"):
+        page.click("#bite-padding")
+        assert "Wombat" not in page.input_value("#input")
+        assert "Wombat" in page.inner_text(way)
+        page.click(way)
+        assert page.evaluate("explorer.state.sentence") == "der Wombat schläft ."
+        assert page.locator("#yours").count() == page.locator("#back-own").count() == 0
+    page.click("#another")  # any other way to another sentence keeps it, too
+    assert "Wombat" in page.inner_text("#yours")
+
+
+def test_the_caption_of_a_map_follows_its_mask(page: Any, file: Path) -> None:
+    opened(page, file, "view=attention&kind=decoder-self")
+    caption = "#panel .about"
+    assert "leaves the upper right empty" in page.inner_text(caption)
+    page.click("#switch-causal")
+    assert "The causal mask is off" in page.inner_text(caption)
+    page.click("#reset")
+    page.evaluate("explorer.set({ kind: 'encoder-self', pads: 2 })")
+    assert "leaves the columns of the PADs empty" in page.inner_text(caption)
+    page.click("#switch-padding")
+    assert "The padding mask is off" in page.inner_text(caption)

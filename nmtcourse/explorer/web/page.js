@@ -1,5 +1,6 @@
 // What all parts of the page share: the model, the state, what was found, and how it changes.
 
+import { perplexityOf } from "./confidence.js";
 import { element } from "./dom.js";
 import { offered, repeating, unknownOf } from "./examples.js";
 import { findAll } from "./facts.js";
@@ -19,6 +20,7 @@ export class Page {
     fitTo(model.decoding);
     this.state = readState(location.hash);
     this.state.sentence = model.source.meant(this.state.sentence) || this.sentence("because");
+    this.own = this.isOffered(this.state.sentence) ? "" : this.state.sentence; // what the visitor typed last
     this.views = VIEWS.filter((view) => view !== "learn" || model.learns);
     this.problem = undefined;
     this.moves = false; // whether a new translation is played word by word
@@ -62,6 +64,31 @@ export class Page {
   sentence(...keys) {
     const found = keys.map((key) => this.tries.find((one) => one.key === key)).find(Boolean);
     return (found ?? this.tries[0])?.sentence ?? "";
+  }
+
+  /** Whether a sentence is one that the page itself can open. */
+  isOffered(sentence) {
+    const { examples, breaks } = this.model;
+    const offered = [...this.tries, ...examples.map((one) => ({ sentence: one.source }))];
+    return offered.some((one) => one.sentence === sentence) || Object.values(breaks).includes(sentence);
+  }
+
+  /** The visitor's sentence, while another one stands in its place; "" otherwise. */
+  get replaced() {
+    return this.own === this.state.sentence ? "" : this.own;
+  }
+
+  /** Show what the visitor types, and remember it: a switch, a button or the tour may open another sentence. */
+  type(sentence) {
+    this.own = this.model.source.meant(sentence);
+    this.set({ sentence });
+  }
+
+  /** Whether the model reads the sentence whole, and does not doubt its translation. */
+  get isSure() {
+    const { source, usual } = this.found;
+    if (this.problem || !usual.ids.length || source.unknown.some(Boolean)) return false;
+    return !this.model.confidence.doubts(perplexityOf(usual));
   }
 
   another() {

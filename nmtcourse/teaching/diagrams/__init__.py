@@ -16,6 +16,9 @@ from nmtlib.errors import require_one_of
 FOLDER = Path(__file__).parent
 TEXTS: dict[str, str] = tomllib.loads((FOLDER / "texts.toml").read_text("utf-8"))
 CHINESE: dict[str, str] = tomllib.loads((FOLDER / "zh.toml").read_text("utf-8"))["alt"]
+# Read from the bottom to the top: a deck that cuts one shows its lower part first.  In
+# residual-and-norm data flow upwards as well, but its columns are named at the top.
+UPWARD = frozenset({"attention-head", "multi-head", "whole-model", "whole-model-pre"})
 
 
 @dataclass(frozen=True)

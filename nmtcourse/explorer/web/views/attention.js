@@ -28,7 +28,7 @@ export function attentionView(page) {
     const { state } = page;
     kinds.replaceChildren(...KINDS.map((kind) => kindButton(page, kind)));
     kinds.setAttribute("aria-label", say("kinds"));
-    about.replaceChildren(...marked(say(`about.${state.kind}`)));
+    about.replaceChildren(...marked(captionOf(page)));
     shown = { ...chosenMap(page), column: -1 };
     multiples.setAttribute("aria-label", say("multiples"));
     multiples.style.setProperty("--heads", page.found.trace.maps[state.kind][0].length + 1);
@@ -67,6 +67,14 @@ export function attentionView(page) {
   new ResizeObserver(() => shown && large.clientWidth && draw()).observe(large);
   page.pointRow = (row) => shown && page.state.kind === "cross" && select(row, -1);
   return { node, update };
+}
+
+/** What the maps of a kind show, with the masks as they are now. */
+function captionOf({ say, state }) {
+  const caption = say(`about.${state.kind}`);
+  if (state.kind === "decoder-self") return state.causal ? caption : say("about.decoder-self.open");
+  if (!state.pads) return caption;
+  return `${caption}${say(state.padding ? "about.pads" : "about.pads.open")}`;
 }
 
 function kindButton(page, kind) {

@@ -19,7 +19,7 @@ export function lexiconView(page) {
 
   function change(sentence) {
     page.moves = true;
-    page.set({ sentence });
+    page.type(sentence);
   }
 
   /** One word more; after a full stop a new sentence begins. */

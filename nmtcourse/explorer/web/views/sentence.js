@@ -48,13 +48,13 @@ export function sentenceView(page) {
   input.addEventListener("input", () => {
     page.moves = true;
     clearTimeout(timer);
-    timer = setTimeout(() => page.set({ sentence: input.value }), TYPING);
+    timer = setTimeout(() => page.type(input.value), TYPING);
   });
   input.addEventListener("keydown", (event) => {
     if (event.key !== "Enter") return;
     event.preventDefault();
     clearTimeout(timer);
-    page.set({ sentence: input.value });
+    page.type(input.value);
   });
 
   function chipRow(side) {
@@ -115,7 +115,8 @@ export function sentenceView(page) {
     hint.classList.toggle("problem", Boolean(page.problem || hint.firstChild));
     hint.hidden = !hint.firstChild;
     tries.setAttribute("aria-label", say("tries"));
-    tries.replaceChildren(...page.tries.map((one) => tryButton(page, one)));
+    const own = page.replaced ? [{ sentence: page.replaced, key: "yours" }] : [];
+    tries.replaceChildren(...[...own, ...page.tries].map((one) => tryButton(page, one)));
     source.setAttribute("aria-label", say("tokens", { language: from }));
     target.setAttribute("aria-label", say("tokens", { language: to }));
     source.dataset.key = say("chips.source");
@@ -169,7 +170,7 @@ function hintOf(page) {
   return say("hint", { words: named, V: model.source.tokens.length - SPECIALS });
 }
 
-/** What to say of a translation that the model doubts, and what to try in its place. */
+/** What is known of a translation that the model doubts, and what to try in its place. */
 function doubtOf({ found, model, say, state, tries }) {
   const { confidence } = model;
   const perplexity = perplexityOf(found.usual);
@@ -187,11 +188,9 @@ function doubtOf({ found, model, say, state, tries }) {
 function tryButton(page, { key, sentence }) {
   const pressed = String(page.state.sentence === sentence);
   const choose = () => page.set({ sentence, row: -1, step: -1 });
-  return element(
-    "button",
-    { class: "try", "aria-pressed": pressed, onclick: choose, tabindex: pressed === "true" ? 0 : -1 },
-    key ? page.say(`try.${key}`) : sentence,
-  );
+  const shape = { class: "try", "aria-pressed": pressed, onclick: choose, tabindex: pressed === "true" ? 0 : -1 };
+  if (key === "yours") return element("button", { ...shape, id: "yours" }, page.say("try.yours", { sentence }));
+  return element("button", shape, key ? page.say(`try.${key}`) : sentence);
 }
 
 function sourceChips(page) {

@@ -3,7 +3,7 @@
 import { element, marked, rounded } from "../dom.js";
 import { visibleChanges, spoken, leaked, onPads, sharpness, sumOf } from "../facts.js";
 import { KINDS, START, switchesOf, turned } from "../state.js";
-import { OFF, breaking } from "../breaks.js";
+import { OFF, breaking, damage } from "../breaks.js";
 import { greedy } from "../search.js";
 import { BOS, EOS } from "../specials.js";
 
@@ -71,8 +71,7 @@ function simpleSwitch(page, name) {
   if (state.pads) delete off.pads;
   const turn = () => page.set(state[name] ? off : { [name]: true });
   const bite = () => {
-    const sentence = breaking(page.model, name) || state.sentence; // where none breaks, the one that is there
-    page.set({ ...asTrained(), ...OFF[name], ...SHOWN_IN[name], sentence });
+    page.set({ ...asTrained(), ...OFF[name], ...SHOWN_IN[name], sentence: sentenceToBreak(page, name) });
   };
   const shape = {
     id: `switch-${name}`,
@@ -91,6 +90,14 @@ function simpleSwitch(page, name) {
   const label = `${say("bite")}: ${say(`switch.${name}`)}`;
   const see = { id: `bite-${name}`, class: "bite", "aria-label": label, onclick: bite };
   return element("div", { class: "switch-row" }, turned, element("button", see, say("bite")));
+}
+
+/** The visitor's own sentence where its translation is good and breaks; else one that does. */
+function sentenceToBreak(page, name) {
+  const { model, state } = page;
+  const typed = state.sentence === page.own && page.isSure;
+  if (typed && damage(model, state.sentence, name)) return state.sentence;
+  return breaking(model, name) || state.sentence; // where none breaks, the one that is there
 }
 
 function headRow(page, kind) {
@@ -139,9 +146,17 @@ export function effectView(page) {
       element("dt", {}, say("effect.now")), element("dd", { lang }, now));
     const kept = found.touched && usual === now && SIMPLE.find((name) => isOn(state, name));
     const more = kept ? element("p", { class: "kept" }, say(page.model.breaks[kept] === "" ? "effect.none" : "effect.kept")) : "";
-    node.replaceChildren(found.touched ? both : "", element("p", {}, ...marked(overall(page))), more, element("ul", {}, ...lines));
+    const back = found.touched && page.replaced ? backToOwn(page) : "";
+    node.replaceChildren(found.touched ? both : "", element("p", {}, ...marked(overall(page))), more, element("ul", {}, ...lines), back);
   }
   return { node, update };
+}
+
+/** What became of the visitor's sentence, and the way back to it. */
+function backToOwn(page) {
+  const onclick = () => page.set({ sentence: page.replaced });
+  const label = page.say("back.own", { sentence: page.replaced });
+  return element("p", { class: "own" }, page.say("kept.own"), " ", element("button", { id: "back-own", class: "quiet", onclick }, label));
 }
 
 function isOn(state, name) {
@@ -156,10 +171,12 @@ function lineOf(page, name) {
 function overall(page) {
   const { found, state, say, model } = page;
   const [before, after] = [found.usual.text, found.now.text];
-  const quoted = (words) => (words.length ? `*${page.joined(words.join(" "), false)}*` : say("nothing"));
-  const parts = visibleChanges(model, before, after).map(({ was, is }) =>
-    say("change", { was: quoted(was), is: quoted(is) }),
-  );
+  const quoted = (words) => `*${page.joined(words.join(" "), false)}*`;
+  const parts = visibleChanges(model, before, after).map(({ was, is }) => {
+    if (!is.length) return say("change.lost", { was: quoted(was) });
+    if (!was.length) return say("change.added", { is: quoted(is) });
+    return say("change", { was: quoted(was), is: quoted(is) });
+  });
   const probability = (switches) =>
     Math.exp(sumOf(spoken(model, found.source.ids, found.usual.ids, switches)));
   const length = found.source.ids.length;
