@@ -73,7 +73,7 @@ export const ENGLISH = {
   "took": "{ms}\u00a0ms",
   "empty": "Nothing to translate yet.",
 
-  "doubt": "The model is not sure of this translation: its perplexity is {value}, above {limit}, so expect mistakes.",
+  "doubt": "The model is not sure of this translation. Its perplexity is {value}; at least 95 % of the model's good translations stay below {limit}. Check this one.",
   "doubt.words": "Not in the {n} sentences that it was trained on: {words}.",
   "doubt.try": "Try: {sentence}",
 

@@ -73,7 +73,7 @@ export const CHINESE = {
   "took": "{ms}\u00a0毫秒",
   "empty": "还没有要翻译的内容。",
 
-  "doubt": "模型对这句译文没有把握：困惑度 {value}，高于 {limit}，多半有错。",
+  "doubt": "模型对这句译文没有把握：困惑度是 {value}，而译得好的句子至少有 95% 不超过 {limit}。这一句要核对一下。",
   "doubt.words": "训练用的 {n} 个句子里没有：{words}。",
   "doubt.try": "试试：{sentence}",
 

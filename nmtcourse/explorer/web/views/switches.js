@@ -188,8 +188,8 @@ function overall(page) {
 
 /** A share as per cent, with enough digits to tell small from nothing. */
 export function percent(share) {
-  if (share > 0 && share < 0.0005) return "< 0.1 %";
-  return `${rounded(100 * share, share < 0.0995 ? 1 : 0)} %`;
+  if (share > 0 && share < 0.0005) return "< 0.1\u00a0%";
+  return `${rounded(100 * share, share < 0.0995 ? 1 : 0)}\u00a0%`;
 }
 
 const MEASURED = {
