@@ -19,6 +19,7 @@ from __future__ import annotations
 import copy
 import inspect
 import random
+import re
 import reprlib
 import tomllib
 from collections.abc import Callable
@@ -30,13 +31,29 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nmtcourse.teaching.language import say
+from nmtcourse.teaching.language import mark, say
 
 COPIED = (list, dict, set, Tensor)
 ANSWERS = Path(__file__).with_name("answers.toml")
 tried: set[str] = set()  # exercises that were judged since Python started, right or wrong
-_shorten = reprlib.Repr()
-_shorten.maxstring = _shorten.maxother = 90
+LONGEST = 160  # letters of a value in a message; of a longer one the kind and the size are shown
+
+
+class Shortened(reprlib.Repr):
+    """Values in a message: at most eight items of a list, and four digits of a number."""
+
+    def repr_float(self, value: float, level: int) -> str:
+        """A number as a reader compares it."""
+        return f"{value:.4g}"
+
+    def repr_Tensor(self, value: Tensor, level: int) -> str:  # noqa: N802, named after the class
+        """A tensor inside of a list."""
+        return show(value)
+
+
+_shorten = Shortened()
+_shorten.maxstring = 90
+_shorten.maxother = LONGEST
 _shorten.maxlist = _shorten.maxset = _shorten.maxdict = _shorten.maxtuple = 8
 
 
@@ -64,7 +81,7 @@ def judge(number: str, *answers: Callable[..., Any], seed: int = 0) -> None:
             inputs = function(*answers, draw=random.Random(seed))
         except Wrong as verdict:
             help_line = say(f'solution("{number}") prints a right answer')
-            raise Wrong(f"{verdict}; {help_line}") from verdict.__cause__
+            raise Wrong(f"{verdict}{mark(';')}{help_line}") from verdict.__cause__
     print(say(f"exercise {number} is right: {say(inputs)}"))
 
 
@@ -113,7 +130,7 @@ def call(answer: Callable[..., Any], *inputs: Any) -> Any:
         return answer(*copies)
     except Exception as error:
         problem = f"{type(error).__name__}: {error}"
-        raise Wrong(say(f"{name_call(answer, inputs)} raises {problem}")) from error
+        raise Wrong(tell(f"{name_call(answer, inputs)} raises {problem}")) from error
 
 
 def agree(
@@ -131,8 +148,45 @@ def require_equal(
 ) -> None:
     """Raise Wrong unless what was given is what is expected."""
     if not equal(given, expected, tolerance):
-        hint = f" ({say(why)})" if why else ""
-        raise Wrong(say(f"{what} should be {show(expected)}, but it is {show(given)}") + hint)
+        hint = f"{mark('(')}{say(why)}{mark(')')}" if why else ""
+        raise Wrong(tell(describe_difference(what, given, expected, tolerance)) + hint)
+
+
+def describe_difference(what: str, given: Any, expected: Any, tolerance: float) -> str:
+    """A sentence about where two values differ first; of short ones it shows the whole.
+
+    `what` names the given value as code: a place in it is `what[2, 0]`.
+    """
+    if isinstance(expected, Tensor) and expected.numel() > 6 and isinstance(given, Tensor):
+        if given.shape != expected.shape:
+            return f"{what}.shape should be {tuple(expected.shape)}, but it is {tuple(given.shape)}"
+        wrong = ~torch.isclose(
+            given.detach().to(expected.dtype), expected, rtol=tolerance, atol=tolerance
+        )
+        place = wrong.nonzero()[0].tolist()
+        name = f"{what}[{', '.join(map(str, place))}]"
+        values = [show(value[tuple(place)].item()) for value in (expected, given.detach())]
+        return f"{name} should be {values[0]}, but it is {values[1]}"
+    is_long = False
+    if isinstance(expected, list | tuple | set):
+        is_long = len(expected) > 8 or len(_shorten.repr(expected)) > 60
+    if is_long and isinstance(expected, set) and isinstance(given, set):
+        if missing := sorted(expected - given, key=str):
+            return f"{what} should contain {show(missing[0])}, but it does not"
+        return f"{what} should not contain {show(sorted(given - expected, key=str)[0])}"
+    if is_long and isinstance(expected, list | tuple) and isinstance(given, list | tuple):
+        if len(given) != len(expected):
+            return f"len({what}) should be {len(expected)}, but it is {len(given)}"
+        pairs = enumerate(zip(given, expected, strict=True))
+        for i, (one, other) in pairs:
+            if not equal(one, other, tolerance):
+                return describe_difference(f"{what}[{i}]", one, other, tolerance)
+    return f"{what} should be {show(expected)}, but it is {show(given)}"
+
+
+def tell(text: str) -> str:
+    """A text in the language of the notebook, without the spaces that English parts leave."""
+    return re.sub(r"(?<=[\u4e00-\u9fff]) (?=[\u4e00-\u9fff])", "", say(text))
 
 
 def equal(given: Any, expected: Any, tolerance: float) -> bool:
@@ -165,13 +219,16 @@ def name_call(answer: Callable[..., Any], inputs: Any) -> str:
 
 
 def show(value: Any) -> str:
-    """A value in at most a line; of a tensor with many numbers its shape."""
+    """A value in at most a line; of a tensor with many numbers its shape, of long data the size."""
     if isinstance(value, Tensor):
         if value.numel() > 6:
             return f"tensor{tuple(value.shape)}"
         return " ".join(str(value.detach()).split())
     if isinstance(value, torch.nn.Module):
         return type(value).__name__
-    if isinstance(value, float):
-        return f"{value:.4g}"
-    return _shorten.repr(value)
+    if inspect.isfunction(value):
+        return value.__name__
+    text = _shorten.repr(value)
+    if isinstance(value, list | tuple | set | dict) and (len(text) > LONGEST or "..." in text):
+        return f"{type(value).__name__}[{len(value)}]"
+    return text

@@ -50,6 +50,9 @@ class Listener(Translator):
         super().__init__(model, translator.source, translator.target, settings)
         self.sizes: list[int] = []
 
+    def __repr__(self) -> str:
+        return "model"  # as a message names it
+
     def search(self, sentences: Sequence[str], **options: Any) -> list[list[Hypothesis]]:
         """Search as usual."""
         self.sizes.append(len(sentences))
@@ -64,9 +67,13 @@ def judge_3(exact_alone: Callable[[Translator, list[Pair]], int], *, draw: Rando
     listener = Listener(healthy)
     for these in (pairs, [*damaged, *pairs[12:20]]):
         expected = sum(exact_matches(healthy, [pair]) for pair in these)
-        agree(exact_alone, listener, these, expected=expected)
+        why = "a pair counts if model.translate([pair.source]) == [pair.target]"
+        agree(exact_alone, listener, these, expected=expected, why=why)
     if not listener.sizes or max(listener.sizes) > 1:
-        raise Wrong(say(f"a search has {max(listener.sizes, default=0)} sentences, not 1"))
+        largest = max(listener.sizes, default=0)
+        raise Wrong(
+            say(f"one call of model.translate got {largest} sentences; give it one at a time")
+        )
     with bugs.plant("cross-attention-no-padding-mask"):
         together, alone = exact_matches(healthy, pairs), call(exact_alone, listener, pairs)
     return f"of 30 sentences the broken code has {together} right in batches and {alone} alone"

@@ -24,7 +24,8 @@ def judge_1(times_as_large: Callable[[nn.Embedding], float], *, draw: Random) ->
                 layer.weight[1:].normal_(std=deviation)
             read = layer(torch.arange(1, 800)[None])
             size = read.square().mean().sqrt().item()
-            agree(times_as_large, layer, expected=size / 0.5**0.5, tolerance=0.01)
+            why = "the size of what layer(ids) returns, by the size of the positions, √0.5"
+            agree(times_as_large, layer, expected=size / 0.5**0.5, tolerance=0.01, why=why)
     return "12 layers"
 
 
@@ -43,7 +44,12 @@ def judge_2(tie: Callable[[Transformer], Transformer | None], *, draw: Random) -
             raise Wrong(say("make the two names one tensor yourself, without a model that is tied"))
         embedding, output = model.target_embedding.weight, model.output.weight
         if embedding is not output:
-            raise Wrong(say("the target embedding and the output are two tensors"))
+            raise Wrong(
+                say(
+                    "model.output.weight is model.target_embedding.weight should be True, but they "
+                    "are two tensors"
+                )
+            )
         if model.source_embedding.weight is embedding or source_table.shape[0] != len(
             model.source_embedding.weight
         ):
@@ -75,7 +81,8 @@ def judge_3(count_plurals: CountPlurals, *, draw: Random) -> str:
             for b, b_plural in nouns:
                 if a != b:
                     count += nearest(words, vectors, a, a_plural, b) == b_plural
-        agree(count_plurals, words, vectors, nouns, expected=count)
+        why = "each two different nouns in both orders; the three words of the sum do not count"
+        agree(count_plurals, words, vectors, nouns, expected=count, why=why)
     return "3 tables of words"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from functools import wraps
 from random import Random
 
 from torch import nn
@@ -23,5 +24,10 @@ def judge_1(left_alone: Callable[[nn.Module], Collection[str]], *, draw: Random)
             inner = parameter.dim() == 1 and any(part in name for part in READERS)
             if inner or name == "output.bias":
                 expected.add(name)
-        agree(lambda model: set(left_alone(model)), model, expected=expected)
+
+        @wraps(left_alone)
+        def names(model: nn.Module) -> set[str]:
+            return set(left_alone(model))
+
+        agree(names, model, expected=expected)
     return "3 models"

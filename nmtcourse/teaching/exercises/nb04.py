@@ -22,13 +22,16 @@ def judge_1(
     look_up_by_hand: Callable[[Vector, list[Vector], list[Vector]], Vector], *, draw: Random
 ) -> str:
     """The answer of a soft dictionary for one query, in plain Python."""
-    for _ in range(20):
+    for number in range(20):
         n_keys, d_k, d_v = draw.randint(1, 6), draw.randint(1, 9), draw.randint(1, 5)
+        if number == 0:
+            n_keys, d_k, d_v = 2, 2, 1  # a reader can compute it
         query, *keys = ([draw.gauss(0, 2) for _ in range(d_k)] for _ in range(n_keys + 1))
         values = [[draw.gauss(0, 2) for _ in range(d_v)] for _ in range(n_keys)]
         scores = torch.tensor(keys) @ torch.tensor(query) / math.sqrt(d_k)  # (S,)
         expected = (scores.softmax(dim=0) @ torch.tensor(values)).tolist()
-        agree(look_up_by_hand, query, keys, values, expected=expected)
+        why = "the weights are the softmax of query · key / √d_k"
+        agree(look_up_by_hand, query, keys, values, expected=expected, why=why)
     return "20 queries"
 
 

@@ -67,7 +67,8 @@ def judge_3(
             pairs = combinations(sorted(removed), 2)
             return 200 - sum(alone[h] for h in removed) - sum(joint[pair] for pair in pairs)
 
-        agree(remove_heads, heads, score, expected=greedy_order(heads, score))
+        why = "first the order, then the scores; each step leaves the highest score"
+        agree(remove_heads, heads, score, expected=greedy_order(heads, score), why=why)
     return "10 models"
 
 

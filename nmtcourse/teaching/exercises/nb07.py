@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from nmtcourse.teaching.course import load_toy
-from nmtcourse.teaching.exercises import Wrong, agree, call, require_equal
+from nmtcourse.teaching.exercises import Wrong, agree, call, require_equal, show
 from nmtcourse.teaching.language import say
 from nmtlib.data.batching import collate
 from nmtlib.data.corpora import load_corpus
@@ -26,7 +26,7 @@ def judge_1(units: Callable[[Tensor], Tensor], *, draw: Random) -> str:
     words = words[draw.sample(range(16), 16)]
     given = call(units, words)
     if not isinstance(given, Tensor) or given.shape != (16, 4):
-        raise Wrong(say(f"units returns {given!r}, not a tensor of shape (words, 4)"))
+        raise Wrong(say(f"units returns {show(given)}, not a tensor of shape (words, 4)"))
     person, time, action, past = (words > 0).T
     wanted = torch.stack([person, time & past, action & past, person & past], dim=-1)
     names = ("person", "time & past", "action & past", "person & past")
@@ -35,7 +35,10 @@ def judge_1(units: Callable[[Tensor], Tensor], *, draw: Random) -> str:
             if column and name != "person & past" and sum(map(bool, word)) > 2:
                 continue  # these units of section 2 were made for words of two meanings
             fires = bool(given[row, column] > 0)
-            require_equal(f"the unit {name} fires for {word}:", fires, bool(wanted[row, column]))
+            if fires and not wanted[row, column]:
+                raise Wrong(say(f"the unit {name} should not fire for the word {word}"))
+            if wanted[row, column] and not fires:
+                raise Wrong(say(f"the unit {name} should fire for the word {word}"))
     return "16 words"
 
 
@@ -58,7 +61,9 @@ def judge_2(
     path = torch.randn(1, 4000, 64)
     with torch.no_grad():
         added = branch(norm(path))
-        agree(lambda: my_sublayer(path, branch, norm, p, False), expected=path + added)
+        what = f"my_sublayer(x, sublayer, norm, {p}, False)"
+        outside = call(my_sublayer, path, branch, norm, p, False)
+        require_equal(what, outside, path + added, why="x + sublayer(norm(x))")
         in_training = call(lambda: my_sublayer(path, branch, norm, p, True)) - path
     require_dropped("what my_sublayer adds in training", in_training, added, p)
     return f"p = {p}"
@@ -87,9 +92,13 @@ def judge_3(new_model: Callable[[bool, bool], Transformer], *, draw: Random) -> 
             raise Wrong(say(f"{what} returns {model!r}, not a Transformer"))
         model = model.eval()
         table = model.target_embedding.weight
-        require_equal(f"{what}: tied", model.output.weight is table, tied)
+        is_tied = model.output.weight is table
+        require_equal(f"{what}: output.weight is target_embedding.weight", is_tied, tied)
         spread = table.std().item()
-        require_equal(f"{what}: embeddings of variance 1", 0.8 < spread < 1.2, large)
+        if large and not 0.8 < spread < 1.2:
+            raise Wrong(say(f"{what}: the embeddings should have variance 1, not {spread**2:.2g}"))
+        if not large and 0.8 < spread < 1.2:
+            raise Wrong(say(f"{what}: the embeddings should not have variance 1"))
         with torch.no_grad():
             logits = model(batch.source, batch.decoder_input)
         losses[large, tied] = label_smoothed_loss(logits, batch.labels, 0.0).item()
