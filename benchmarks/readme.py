@@ -88,12 +88,13 @@ def proof(words: Mapping[str, Any]) -> str:
     epochs = [int(epoch) for epoch, _ in seconds if epoch]
     scoring = [float(score) for _, score in seconds if score]
     bleu = re.findall(r"BLEU ([\d.]+) \(", output)
-    threads = re.search(r"(\d+) threads", output)
-    if len(bleu) != 2 or not epochs or threads is None:
+    computing = re.search(r"in (\w+), (\d+) threads", output)
+    if len(bleu) != 2 or not epochs or computing is None:
         raise ValueError("make-train.txt is not the output of `make train`; record it again")
     lines = words["proof"]["train"].format(
         minutes=round((epochs[-1] + sum(scoring)) / 60),
-        cores=threads[1],
+        cores=computing[2],
+        precision=computing[1],
         test=bleu[0],
         challenge=bleu[1],
     )
@@ -116,21 +117,18 @@ def record_of_homework() -> dict[str, Any]:
     record = dict(rounds[newest]["summary"])
     if record["unstated"] == 0:  # no answer left open what it was
         del record["unstated"], record["unstated_accepted"]
-    record["accepted"] = record.pop("right") - record["right_refused"]
-    record["right"] = record["accepted"] + record["right_refused"]
-    record["caught"] = record["wrong"] - record["wrong_accepted"]
+    record["accepted"] = record["right"] - record.pop("right_refused")
+    record["caught"] = record["wrong"] - record.pop("wrong_accepted")
     return record
 
 
 def record_of_checks() -> dict[str, Any]:
     """Planted bugs that the checks find, and what they did to models of other authors."""
     bugs, strangers = read("mutation.json"), read("strangers-round5.json")["summary"]["adapter"]
-    lines = strangers.pop("adapter_lines")
+    del strangers["adapter_lines"]  # what it takes to connect a model is no result
     return {
         **strangers,
-        "shortest_adapter": lines[0],
-        "longest_adapter": lines[-1],
-        "caught": bugs["caught"],
+        "planted_caught": bugs["caught"],
         "planted": bugs["planted"],
     }
 
@@ -140,9 +138,11 @@ def record_of_speed() -> dict[str, Any]:
     training, decoding = read("train.json"), read("decode.json")
     beam, sentences = decoding["beam 5"], decoding["sentences"]
     record = {"sentences": sentences, "machine": training["machine"]["processor"]}
+    same = []
     for short, program in (("hf", "transformers float32"), ("ct2", "CTranslate2 float32")):
-        record[f"same_{short}"] = round(beam[program]["same_as_nmtlib"] * sentences)
+        same.append(round(beam[program]["same_as_nmtlib"] * sentences))
         record[f"speed_{short}"] = beam[program]["nmtlib_speed_over_this"]
+    record["same"] = min(same)  # in so many sentences at least each program agrees with ours
     for kind in ("float32", "bfloat16"):
         record[f"training_{kind}"] = training["ratios"][f"nn.Transformer {kind}"]
     return record
@@ -158,25 +158,40 @@ RECORDS_OF_HEADLINES = {
 def headlines(words: Mapping[str, Any]) -> str:
     """The main result of three other pages, a line each, in one language."""
     lines = [
-        whole_record(words["headlines"][name], record())
+        whole_record(words["headlines"][name], record(), words["phrases"])
         for name, record in RECORDS_OF_HEADLINES.items()
     ]
     return "\n".join(f"- {line}" for line in lines)
 
 
-def whole_record(template: str, record: Mapping[str, Any]) -> str:
-    """A headline that shows every number of its record.
+def whole_record(
+    template: str, record: Mapping[str, Any], phrases: Mapping[str, Mapping[str, str]]
+) -> str:
+    """A headline that shows every number of its record, as a person would say it.
+
+    A number in `phrases` has words of its own where it is 0 ("none"), where it is as large as the
+    number `of` which it is a part ("all"), and otherwise ("some").
 
     Raises ValueError for a template that leaves some out: a record is shown whole or not at all.
     """
     shown = {
         re.split(r"[.\[]", field)[0] for _, field, _, _ in Formatter().parse(template) if field
     }
+    shown |= {phrases[name]["of"] for name in shown & phrases.keys()}
     if hidden := sorted(record.keys() - shown):
         raise ValueError(
             f"a headline leaves out {', '.join(hidden)} of its record; show them all: {template}"
         )
-    return template.format(**record)
+    values = dict(record)
+    for name in record.keys() & phrases.keys():
+        phrase = phrases[name]
+        kind = "some"
+        if record[name] == 0:
+            kind = "none"
+        elif record[name] == record[phrase["of"]]:
+            kind = "all"
+        values[name] = phrase[kind].format(**record)
+    return template.format(**values)
 
 
 def notebooks(folder: str, words: Mapping[str, Any]) -> str:

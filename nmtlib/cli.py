@@ -58,7 +58,8 @@ class Parser(ArgumentParser):
         unknown = re.search(r"invalid choice: '?(.*?)'? \(choose from (.*)\)", message)
         if unknown:
             choices = [choice.strip("' ") for choice in unknown[2].split(",")]
-            message += did_you_mean(unknown[1], choices)
+            if hint := did_you_mean(unknown[1], choices):  # says more than the list of all
+                message = f"{message[: unknown.start()]}invalid choice: {unknown[1]!r}{hint}"
         super().error(message)
 
 

@@ -700,6 +700,10 @@ def test_the_core_alone_has_its_own_commands(preset, run, tmp_path, capsys):
         core.main(["export", str(run), "--to", "safetensors"])
     told = capsys.readouterr().err.replace("'", "")
     assert "(choose from train, evaluate, translate)" in told
+    with pytest.raises(SystemExit):
+        core.main(["trian"])
+    told = capsys.readouterr().err
+    assert told.endswith("argument COMMAND: invalid choice: 'trian' (did you mean train?)\n")
     assert core.main(["evaluate", str(run)]) == 0
     assert core.main(["translate", str(run), "der hund läuft ."]) == 0
     with pytest.raises(SystemExit):

@@ -306,11 +306,25 @@ def test_the_first_lines_say_what_it_is_for_whom_and_how_long():
 def test_a_headline_shows_its_whole_record_or_is_refused():
     record = {"found": 32, "faults": 60, "false_alarms": 5}
     whole = "{found} of {faults} faults, {false_alarms} false alarms"
-    assert readme.whole_record(whole, record) == "32 of 60 faults, 5 false alarms"
+    assert readme.whole_record(whole, record, {}) == "32 of 60 faults, 5 false alarms"
     with pytest.raises(ValueError, match="leaves out false_alarms"):
-        readme.whole_record("{found} of {faults} faults", record)
+        readme.whole_record("{found} of {faults} faults", record, {})
     for words in (readme.ENGLISH, readme.CHINESE):
         assert words["headlines"].keys() == readme.RECORDS_OF_HEADLINES.keys()
+        assert words["phrases"].keys() == readme.ENGLISH["phrases"].keys()
+
+
+def test_a_headline_says_none_and_all_as_a_person_does():
+    phrases = {
+        "named": {"of": "found", "none": "none named", "some": "{named} named", "all": "each named"}
+    }
+    for named, words in ((0, "none named"), (2, "2 named"), (3, "each named")):
+        record = {"found": 3, "named": named}
+        assert readme.whole_record("{found} found, {named}", record, phrases) == f"3 found, {words}"
+    for words in (readme.ENGLISH, readme.CHINESE):
+        shown = readme.headlines(words)
+        assert not re.search(r"\b0 (?:were|was)|的有 0 个", shown)
+        assert "71 of 72" in shown or "72 份对的，认可 71 份" in shown
 
 
 # The tables are those of the records
