@@ -476,6 +476,9 @@ def block(name: str, language: Mapping[str, Any] = ENGLISH) -> str:
     result = read(words["result"])
     rows = result.get(words.get("rows"), [])
     rows = rows if isinstance(rows, list) else [row | {"name": n} for n, row in rows.items()]
+    if "translated" in words:  # what a measurement wrote in English, in the page's language
+        column, texts = words["translated"]["column"], words["translated"]["texts"]
+        rows = [row | {column: texts[row[column]]} for row in rows]
     if rows:
         cells = [[cell(form, row) for form in words["columns"].values()] for row in rows]
         result["table"] = table(" | ".join(words["columns"]), cells)

@@ -14,6 +14,7 @@ import traceback
 from argparse import ArgumentParser, Namespace, _SubParsersAction
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import redirect_stdout
+from difflib import get_close_matches
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -58,9 +59,26 @@ class Parser(ArgumentParser):
         unknown = re.search(r"invalid choice: '?(.*?)'? \(choose from (.*)\)", message)
         if unknown:
             choices = [choice.strip("' ") for choice in unknown[2].split(",")]
-            if hint := did_you_mean(unknown[1], choices):  # says more than the list of all
+            hint = did_you_mean(unknown[1], choices)
+            if get_close_matches(unknown[1], choices, n=1, cutoff=0.75):  # the list says less
                 message = f"{message[: unknown.start()]}invalid choice: {unknown[1]!r}{hint}"
-        super().error(message)
+            else:
+                message += hint
+        super().error(message + self.describe_missing(message))
+
+    def describe_missing(self, message: str) -> str:
+        """For each argument that a message says is missing, a line that says what it is."""
+        missing = message.partition("arguments are required: ")[2].split(", ")
+        lines = ""
+        for action in self._actions:
+            name = "/".join(action.option_strings) or str(action.metavar or action.dest)
+            if name not in missing:
+                continue
+            if action.choices is not None:
+                lines += f"\n  {name} is one of {', '.join(map(str, action.choices))}"
+            elif action.help:
+                lines += f"\n  {name}: {action.help}"
+        return lines
 
 
 def main(

@@ -704,6 +704,10 @@ def test_the_core_alone_has_its_own_commands(preset, run, tmp_path, capsys):
         core.main(["trian"])
     told = capsys.readouterr().err
     assert told.endswith("argument COMMAND: invalid choice: 'trian' (did you mean train?)\n")
+    with pytest.raises(SystemExit):
+        core.main(["evaluate"])
+    told = capsys.readouterr().err
+    assert "required: RUN\n  RUN: a run folder, or the name of a model" in told
     assert core.main(["evaluate", str(run)]) == 0
     assert core.main(["translate", str(run), "der hund läuft ."]) == 0
     with pytest.raises(SystemExit):
