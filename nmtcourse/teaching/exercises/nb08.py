@@ -1,0 +1,77 @@
+"""The judges of notebook 08."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+
+import torch
+from torch import Tensor
+
+from nmtcourse.teaching.exercises import agree
+from nmtlib.data import PAD
+from nmtlib.training import label_smoothed_loss, noam_rate
+
+RATES = [0.001 * 2**n for n in range(8)]
+FACTORS = (2, 4, 8)
+
+
+def judge_1(
+    my_loss: Callable[[Tensor, Tensor, float], Tensor],
+    my_rate: Callable[[int], float],
+    *,
+    draw: Random,
+) -> str:
+    """The smoothed loss of a batch, and the rate of Noam."""
+    for _ in range(6):
+        rows, length, words = draw.randint(1, 4), draw.randint(2, 6), draw.randint(5, 12)
+        logits = torch.randn(rows, length, words)  # (B, T, V)
+        labels = torch.randint(1, words, (rows, length))  # (B, T)
+        labels[0, draw.randint(1, length - 1) :] = PAD
+        smoothing = draw.choice([0.05, 0.1, 0.2, 0.3])
+        for share in (smoothing, 0.0):
+            expected = label_smoothed_loss(logits, labels, share)
+            why = "each of V - 1 words has a share, PAD has none, and padding does not count"
+            agree(my_loss, logits, labels, share, expected=expected.item(), why=why)
+    numbers = [1, 4000, *(draw.randint(2, 3999) for _ in range(4))]
+    numbers += [draw.randint(4001, 100_000) for _ in range(4)]
+    for n in sorted(numbers):
+        # relative to so small a number
+        agree(lambda n: my_rate(n) / noam_rate(n, 512, 4000), n, expected=1.0, why="of Noam's rate")
+    return f"12 losses, {len(numbers)} rates"
+
+
+def judge_2(
+    share_closed: Callable[[dict[int, dict[float, float]], int, int, float], float], *, draw: Random
+) -> str:
+    """How much of a gap a higher rate closes, if the small batches have their best rate."""
+    for _ in range(10):
+        small, large = sorted(draw.sample([16, 32, 64, 128, 256], 2))
+        factor, best = draw.choice(FACTORS), draw.randint(1, 4)
+        losses = {
+            size: {rate: draw.uniform(1, 4) + (size == large) for rate in RATES}
+            for size in (16, 32, 64, 128, 256)
+        }
+        losses[small][RATES[best]] = 0.5
+        before = losses[large][RATES[best]] - 0.5
+        after = losses[large][RATES[best] * factor] - 0.5
+        hint = "compare with batches of the smaller size at their best rate"
+        expected = (before - after) / before
+        agree(share_closed, losses, small, large, factor, expected=expected, why=hint)
+    return "10 tables of losses"
+
+
+def judge_3(adam_values: Callable[[list[float], float], list[float]], *, draw: Random) -> str:
+    """The values of a weight under Adam, from its gradients."""
+    for _ in range(6):
+        rate, count = draw.choice([0.001, 0.01, 0.1]), draw.randint(1, 12)
+        gradients = [draw.uniform(-2, 2) * 10 ** draw.randint(-4, 2) for _ in range(count)]
+        weight = torch.zeros(1, dtype=torch.float64, requires_grad=True)
+        adam = torch.optim.Adam([weight], lr=rate, betas=(0.9, 0.98), eps=1e-9)
+        expected = []
+        for gradient in gradients:
+            weight.grad = torch.tensor([gradient], dtype=torch.float64)
+            adam.step()
+            expected.append(weight.item())
+        agree(adam_values, gradients, rate, expected=expected, tolerance=rate * 1e-4)
+    return "6 lists of gradients"
