@@ -76,7 +76,7 @@ def make_one_update(model: Transformer, batches: list[Batch]) -> None:
     gradients = torch.autograd.grad(torch.stack(losses).sum() / labels, [*model.parameters()])
     with torch.no_grad():
         for weight, gradient in zip(model.parameters(), gradients, strict=True):
-            weight -= 0.5 * gradient
+            weight.sub_(0.5 * gradient)
 
 
 def judge_3(
