@@ -1,0 +1,326 @@
+"""The exercises of notebooks 12 to 15: right answers pass, and wrong answers are refused."""
+
+from collections import Counter
+from statistics import mean, stdev
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from nmtcourse.teaching import judge
+from nmtcourse.teaching.cost import training_memory
+from nmtcourse.teaching.exercises import Wrong, read_answer
+from nmtcourse.teaching.hardware_steps import CONFIG, MIB
+from nmtlib.data import PAD
+from nmtlib.training import losses
+
+
+def right(number, *names):
+    """The functions of the answer that is shown."""
+    found = {}
+    exec(read_answer(number)["code"], found)
+    return tuple(found[name] for name in names)
+
+
+def fits(sentences, length, limit, key="peak"):
+    needed = training_memory(CONFIG, sentences, length, length, precision=torch.float32)
+    return getattr(needed, key) / MIB <= limit
+
+
+def one_more(length, limit):
+    return right("12.1", "most_sentences")[0](length, limit) + 1
+
+
+def one_sentence(length, limit):
+    return 1
+
+
+def by_logits_alone(length, limit):
+    return next(n for n in range(10_000) if not fits(n + 1, length, limit, "logits"))
+
+
+def accumulate(model, parts, tokens=None, total=False, clear=True):
+    if clear:
+        model.zero_grad()
+    every = sum(int(part.labels.ne(PAD).sum()) for part in parts)
+    for part in parts:
+        own = int(part.labels.ne(PAD).sum()) * len(parts)
+        loss = losses(model(part.source, part.decoder_input), part.labels, 0.1)[0]
+        (loss / (1 if total else own if tokens else every)).backward()
+    return torch.cat([p.grad.flatten() for p in model.parameters()])
+
+
+def mean_of_means(model, parts):
+    return accumulate(model, parts, tokens=True)
+
+
+def sum_of_losses(model, parts):
+    return accumulate(model, parts, total=True)
+
+
+def gradients_kept(model, parts):
+    return accumulate(model, parts, clear=False)
+
+
+def first_part_only(model, parts):
+    return accumulate(model, parts[:1])
+
+
+def bytes_of_half(*sizes):
+    return right("12.3", "decoder_layer_bytes")[0](*sizes) // 2
+
+
+def bytes_of_an_encoder_layer(B, T, S, D, H, F):
+    N = B * T
+    return 4 * N * (9 * D + 3 * F) + 16 * N + 8 * B * H * T * T + 2 * N
+
+
+def bytes_without_tables(B, T, S, D, H, F):
+    tables = 8 * B * H * T * (T + S)
+    return right("12.3", "decoder_layer_bytes")[0](B, T, S, D, H, F) - tables
+
+
+def sizes_of_more(sentences, minima):
+    counts = Counter(word for sentence in sentences for word in sentence.split())
+    return [sum(count > least for count in counts.values()) for least in minima]
+
+
+def sizes_of_tokens(sentences, minima):
+    counts = Counter(word for sentence in sentences for word in sentence.split())
+    return [sum(count for count in counts.values() if count >= least) for least in minima]
+
+
+def always_one(sentences, minima):
+    return [1] * len(minima)
+
+
+def plain_agreement(mine, theirs):
+    return sum(a == b for a, b in zip(mine, theirs, strict=True)) / len(mine)
+
+
+def kappa_of_even_chances(mine, theirs):
+    return (plain_agreement(mine, theirs) - 0.25) / 0.75
+
+
+def keep_least_confident(pairs, confidences, share):
+    return right("13.3", "keep_confident")[0](pairs, [-c for c in confidences], share)
+
+
+def keep_by_rank(pairs, confidences, share):
+    ranked = sorted(range(len(pairs)), key=lambda i: -confidences[i])
+    return [pairs[i] for i in ranked[: round(share * len(pairs))]]
+
+
+def keep_the_first(pairs, confidences, share):
+    return pairs[: round(share * len(pairs))]
+
+
+def only_she(source, output):
+    return "she" in source.split() and "他" in output and "她" not in output
+
+
+def pronoun_in_letters(source, output):
+    she, he = "she" in source, "he" in source.replace("she", "")
+    pair = ("他", "她") if she else ("她", "他")
+    return she != he and pair[0] in output and pair[1] not in output
+
+
+def any_other_pronoun(source, output):
+    words = source.split()
+    return ("she" in words and "他" in output) or ("he" in words and "她" in output)
+
+
+def segment_from_right(text, dictionary):
+    words = []
+    while text:
+        start = next((i for i in range(len(text) - 1) if text[i:] in dictionary), len(text) - 1)
+        words.insert(0, text[start:])
+        text = text[:start]
+    return words
+
+
+def shortest_first(text, dictionary):
+    words = []
+    while text:
+        end = next((i for i in range(1, len(text) + 1) if text[:i] in dictionary), 1)
+        words.append(text[:end])
+        text = text[end:]
+    return words
+
+
+def single_characters(text, dictionary):
+    return list(text)
+
+
+def always_the_first(translations, has_slip):
+    return translations[0]
+
+
+def none_if_all_slip(translations, has_slip):
+    return next((text for text in translations if not has_slip(text)), None)
+
+
+def last_without_slip(translations, has_slip):
+    return next((text for text in reversed(translations) if not has_slip(text)), translations[0])
+
+
+def epoch(model, batches, optimizer=None, mode=True, weight="tokens", step="mean"):
+    model.train(optimizer is not None if mode else True)
+    total, count = 0.0, 0
+    for batch in batches:
+        logits = model(batch.src, batch.trg[:, :-1]).flatten(0, 1)
+        labels = batch.trg[:, 1:].flatten()
+        summed = F.cross_entropy(logits, labels, ignore_index=0, reduction="sum")
+        tokens = int((labels != 0).sum())
+        if optimizer:
+            optimizer.zero_grad()
+            (summed / (tokens if step == "mean" else 1)).backward()
+            optimizer.step()
+        size = {"tokens": tokens, "positions": labels.numel(), "batches": 1}[weight]
+        total += summed.item() / tokens * size
+        count += size
+    return total / count
+
+
+def epoch_by_positions(model, batches, optimizer=None):
+    return epoch(model, batches, optimizer, weight="positions")
+
+
+def epoch_by_batches(model, batches, optimizer=None):
+    return epoch(model, batches, optimizer, weight="batches")
+
+
+def epoch_of_summed_steps(model, batches, optimizer=None):
+    return epoch(model, batches, optimizer, step="sum")
+
+
+def epoch_always_training(model, batches, optimizer=None):
+    return epoch(model, batches, optimizer, mode=False)
+
+
+def loss_in(model, batch, training):
+    with torch.no_grad():
+        logits = model.train(training)(batch.source, batch.decoder_input)
+    return F.cross_entropy(logits.flatten(0, 1), batch.labels.flatten(), ignore_index=0).item()
+
+
+def diagnose_by_one_measurement(model, train, held_out):
+    """What the notebook once called decisive: training sentences in evaluation mode."""
+    log, measured = loss_in(model, train, True), loss_in(model, train, False)
+    if measured > log + 1:
+        return "measured badly"
+    return "overfits" if loss_in(model, held_out, False) > measured + 1 else "healthy"
+
+
+def diagnose_by_the_log(model, train, held_out):
+    gap = loss_in(model, held_out, False) - loss_in(model, train, True)
+    return "overfits" if gap > 1 else "healthy"
+
+
+def always_healthy(model, train, held_out):
+    return "healthy"
+
+
+def line_without_way_back(n, add, copy):
+    for device in range(n - 1):
+        add(device, device + 1)
+
+
+def line_that_closes_the_ring(n, add, copy):
+    line_without_way_back(n, add, copy)
+    for device in range(n - 1):
+        copy(n - 1, device)
+
+
+def line_that_adds_twice(n, add, copy):
+    line_without_way_back(n, add, copy)
+    for device in range(n - 1, 0, -1):
+        add(device, device - 1)
+
+
+def expanded_sum(n, add, copy):
+    return torch.arange(16.0).view(4, 4).sum(dim=0).expand(4, 4)
+
+
+def effect_unpaired(with_it, without):
+    ones, others = sum(with_it, []), sum(without, [])
+    error = (stdev(ones) ** 2 / len(ones) + stdev(others) ** 2 / len(others)) ** 0.5
+    return mean(ones) - mean(others), (mean(ones) - mean(others)) / error
+
+
+def effect_without_root(with_it, without):
+    gap, errors = right("13b.1", "effect")[0](with_it, without)
+    return gap, errors / len(with_it[0]) ** 0.5
+
+
+def effect_alone(with_it, without):
+    return right("13b.1", "effect")[0](with_it, without)[0]
+
+
+def rows_added_up(model):
+    count = sum(weight.numel() for weight in model.parameters())
+    return count + sum(map(rows_added_up, model.children()))
+
+
+def only_trainable(model):
+    return sum(weight.numel() for weight in model.parameters() if weight.requires_grad)
+
+
+def shared_twice(model):
+    return sum(weight.numel() for weight in model.state_dict().values())
+
+
+EXERCISES = {
+    "12b.1": (
+        [("sum_on_a_line",)],
+        [line_without_way_back, line_that_closes_the_ring, line_that_adds_twice, expanded_sum],
+    ),
+    "13b.1": ([("effect",)], [effect_unpaired, effect_without_root, effect_alone]),
+    "14c.1": ([("count_parameters",)], [rows_added_up, only_trainable, shared_twice]),
+    "12.1": ([("most_sentences",)], [one_more, one_sentence, by_logits_alone]),
+    "12.2": (
+        [("accumulated",)],
+        [mean_of_means, sum_of_losses, gradients_kept, first_part_only],
+    ),
+    "12.3": (
+        [("decoder_layer_bytes",)],
+        [bytes_of_half, bytes_of_an_encoder_layer, bytes_without_tables],
+    ),
+    "13.1": ([("sizes",)], [sizes_of_more, sizes_of_tokens, always_one]),
+    "13.2": ([("kappa",)], [plain_agreement, kappa_of_even_chances]),
+    "13.3": ([("keep_confident",)], [keep_least_confident, keep_by_rank, keep_the_first]),
+    "14.1": ([("wrong_pronoun",)], [only_she, pronoun_in_letters, any_other_pronoun]),
+    "14.2": ([("segment",)], [segment_from_right, shortest_first, single_characters]),
+    "14.3": ([("choose",)], [always_the_first, none_if_all_slip, last_without_slip]),
+    "15.1": (
+        [("run_epoch",)],
+        [epoch_by_positions, epoch_by_batches, epoch_of_summed_steps, epoch_always_training],
+    ),
+    "15.2": (
+        [("diagnose",)],
+        [diagnose_by_one_measurement, diagnose_by_the_log, always_healthy],
+    ),
+}
+WRONG = [(number, wrong) for number, (_, answers) in EXERCISES.items() for wrong in answers]
+
+
+@pytest.mark.parametrize("seed", [0, 5])
+@pytest.mark.parametrize("number", EXERCISES)
+def test_a_right_answer_passes_for_each_seed(number, seed, capsys):
+    judge(number, *right(number, *EXERCISES[number][0][0]), seed=seed)
+    assert f"exercise {number} is right: " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("seed", [0, 5])
+@pytest.mark.parametrize("number, answer", WRONG)
+def test_a_wrong_answer_is_refused_for_each_seed(number, answer, seed, capsys):
+    with pytest.raises(Wrong):
+        judge(number, answer, seed=seed)
+    assert "is right" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("number", EXERCISES)
+def test_an_invented_result_is_refused(number):
+    for invented in (1.0, {}, torch.ones(2), "right"):
+        with pytest.raises(Wrong, match="the function itself"):
+            judge(number, invented)
