@@ -24,7 +24,7 @@ from nmtlib.specials import PAD
 from nmtlib.training.loss import measure_all
 from nmtlib.training.trainer import Trainer
 
-# The bugs of each patient, whose keys would spoil the guess; 0 and 5 are healthy, 6 has its own code.
+# The bugs of each patient, whose keys would spoil the guess; 0 and 5 are healthy, 6 has code.
 PATIENTS = {
     0: [],
     1: ["causal-mask-training-only", "decoding-position-zero"],
