@@ -24,6 +24,7 @@ from typing import Any
 import torch
 from torch.profiler import ProfilerActivity, profile
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import FlopCounterMode
 
 from nmtcourse.teaching.show import ROOT
@@ -74,12 +75,14 @@ class Ledger:
     """What some work started: each operation, views and empty tensors left out.
 
     `waits` are numbers read back to Python, `float32` the share of matrix products in float32,
-    `flops` the operations of all products, `searches` how often Python searched a list.
+    `flops` the operations of all products, `moved` the bytes of the tensors that operations read
+    and write, `searches` how often Python searched a list.
     """
 
     operations: Counter[str] = field(default_factory=Counter)
     dtypes: Counter[torch.dtype] = field(default_factory=Counter)
     flops: int = 0
+    moved: int = 0
     searches: int = 0
 
     @property
@@ -118,13 +121,15 @@ class _Listening(TorchDispatchMode):
     def __torch_dispatch__(
         self, function: Any, types: Any, arguments: Any = (), options: Any = None
     ) -> Any:
-        name = function.overloadpacket.__name__
+        name, result = function.overloadpacket.__name__, function(*arguments, **(options or {}))
         # A view is another way to read the same memory, and an empty tensor holds no result yet.
         if not (function.is_view or "empty" in name or name == "_unsafe_view"):
             self.found.operations[name] += 1
+            tensors = tree_leaves((arguments, options, result))
+            self.found.moved += sum(t.nbytes for t in tensors if isinstance(t, torch.Tensor))
         if name in PRODUCTS:
             self.found.dtypes[arguments[-1].dtype] += 1
-        return function(*arguments, **(options or {}))
+        return result
 
 
 def seconds(work: Work, times: int = 3) -> float:

@@ -56,3 +56,10 @@ def test_two_processes_make_the_curve_of_one_unless_gradients_stay_apart():
     assert found["summed"]["losses"] == pytest.approx(one, abs=1e-5)
     assert found["summed"]["drift"] == 0 < 1e-3 < found["apart"]["drift"]
     assert found["apart"]["losses"][-1] > found["summed"]["losses"][-1] + 1e-3
+
+
+def test_a_ledger_counts_the_bytes_that_operations_read_and_write():
+    x, rows = torch.ones(100), torch.ones(4, 8)
+    assert lab.ledger(lambda: x + x).moved == 3 * 400  # two inputs and a result
+    assert lab.ledger(lambda: rows.T).moved == 0  # a view moves nothing
+    assert lab.ledger(lambda: rows @ rows.T).moved == 2 * 128 + 64
