@@ -26,7 +26,10 @@ from nmtcourse.teaching.style import COLOURS, WIDTH, letters, setup, varies
 __all__ = ["setup", "varies", "heat_map", "heat_maps"]
 __all__ += ["curves", "bars", "histogram", "scatter", "course_map"]
 
-LINES = ("-", "--", ":", "-.")  # tell curves apart when the colours are used up
+# Curves can be told apart without their colours: 4 strokes and 7 colours make 28 looks, and curves
+# of a few points have markers too.
+LINES = ("-", "--", "-.", ":")
+MARKERS = ("o", "s", "^", "D", "v")
 BESIDE = [  # where a word may stand: points to the right, points up, alignment
     (4, 3, "left"),
     (-4, 3, "right"),
@@ -59,8 +62,10 @@ def curves(
             raise ValueError(
                 f"curve {label!r} has {len(x)} numbers in x and {len(y)} in y; give as many of each"
             )
-        look = {"marker": "o", "markersize": 3.5} if len(y) <= 12 else {}
-        stroke = LINES[number // len(COLOURS) % len(LINES)]
+        look = {}
+        if len(y) <= 12:
+            look = {"marker": MARKERS[number % len(MARKERS)], "markersize": 3.5}
+        stroke = LINES[number % len(LINES)]
         ax.plot(x, y, stroke, label=label, color=_colour(number), **look)
     ax.set(xlabel=x_label, ylabel=y_label, title=title)
     ax.set_xscale("log" if log_x else "linear")

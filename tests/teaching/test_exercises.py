@@ -178,6 +178,98 @@ class Zero(MyPositions):
         return vectors
 
 
+def tabled(make):
+    """A module that adds another table, which `make` makes of d_model and max_length."""
+
+    class Tabled(MyPositions):
+        def __init__(self, d_model, max_length):
+            super().__init__(d_model, max_length)
+            self.table = make(d_model, max_length)
+
+    return Tabled
+
+
+def sines(d_model, max_length, speeds):
+    angles = torch.arange(max_length)[:, None] * speeds
+    return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)
+
+
+def halves(d_model, max_length):
+    table = sinusoidal_table(max_length, d_model)
+    return torch.cat([table[:, 0::2], table[:, 1::2]], dim=1)
+
+
+def cosine_first(d_model, max_length):
+    return sinusoidal_table(max_length, d_model).unflatten(1, (-1, 2)).flip(-1).flatten(1)
+
+
+OTHER_TABLES = [
+    tabled(halves),
+    tabled(cosine_first),
+    tabled(lambda d, n: sinusoidal_table(n + 1, d)[1:]),  # from position 1
+    tabled(lambda d, n: sines(d, n, 1000.0 ** -(torch.arange(0, d, 2) / d))),
+    tabled(lambda d, n: sines(d, n, 10_000.0 ** -torch.linspace(0, 1, d // 2))),
+    tabled(lambda d, n: sines(d, n, torch.full((d // 2,), 0.1))),  # one wavelength
+    tabled(lambda d, n: sinusoidal_table(n, 512)[:, :d]),
+    tabled(lambda d, n: sinusoidal_table(n, d).half().float()),
+    tabled(lambda d, n: sinusoidal_table(n, d)[torch.arange(n) % 10]),
+]
+
+
+class Subtracted(MyPositions):
+    def forward(self, vectors):
+        return vectors - self.table[: vectors.size(1)]
+
+
+class RowOfTheBatch(MyPositions):
+    def forward(self, vectors):
+        return vectors + self.table[: vectors.size(0)].unsqueeze(1)
+
+
+class InPlace(MyPositions):
+    def forward(self, vectors):
+        vectors += self.table[: vectors.size(1)]
+        return vectors
+
+
+class Cut(MyPositions):
+    def forward(self, vectors):
+        return vectors[:, : len(self.table)] + self.table[: vectors.size(1)]
+
+
+class Trained(MyPositions):
+    def __init__(self, d_model, max_length):
+        super().__init__(d_model, max_length)
+        table = self.table
+        del self.table
+        self.table = nn.Parameter(table)
+
+
+class Bounded(nn.Module):
+    """Right: computed at each call, as much code does it, with an error beyond the end."""
+
+    def __init__(self, d_model, max_length):
+        super().__init__()
+        self.d_model, self.max_length = d_model, max_length
+
+    def forward(self, vectors):
+        if vectors.size(1) > self.max_length:
+            raise ValueError("too long")
+        powers = torch.arange(0, self.d_model, 2) * -(math.log(10000.0) / self.d_model)
+        return vectors + sines(self.d_model, vectors.size(1), powers.exp()).to(vectors)
+
+
+class Frozen(nn.Module):
+    """Right: an embedding that no optimizer trains."""
+
+    def __init__(self, d_model, max_length):
+        super().__init__()
+        self.rows = nn.Embedding.from_pretrained(sinusoidal_table(max_length, d_model))
+
+    def forward(self, vectors):
+        return vectors + self.rows(torch.arange(vectors.size(1)))
+
+
 class PlainAttribute(nn.Module):
     def __init__(self, d_model, max_length):
         super().__init__()
@@ -195,7 +287,7 @@ def fit_reader(sums, positions):
 
 def fit_without_constant(sums, positions):
     found = torch.linalg.lstsq(sums, positions[:, None]).solution
-    return lambda others: others @ found
+    return lambda others: (others @ found)[:, 0]
 
 
 def fit_mean(sums, positions):
@@ -204,6 +296,21 @@ def fit_mean(sums, positions):
 
 def remember(sums, positions):
     return lambda others: positions[torch.arange(len(others)) % len(positions)]
+
+
+def fit_rounded(sums, positions):
+    """Right: linear but for the rounding to whole positions."""
+    reader = fit_reader(sums, positions)
+    return lambda others: reader(others).round()
+
+
+def fit_column(sums, positions):
+    reader = fit_reader(sums, positions)
+    return lambda others: reader(others)[:, None]
+
+
+def nearest_sum(sums, positions):
+    return lambda others: positions[torch.cdist(others, sums).argmin(dim=1)].float()
 
 
 def fit_the_first_dimensions(sums, positions):
@@ -217,9 +324,16 @@ def rotate_halves(vectors, wavelengths, sign=1):
     positions = torch.arange(vectors.size(-2), dtype=torch.float64)[:, None]
     angles = sign * positions * (2 * math.pi / wavelengths)
     x, y = vectors[..., :half], vectors[..., half:]
-    return torch.cat(
-        [x * angles.cos() + y * angles.sin(), y * angles.cos() - x * angles.sin()], dim=-1
-    )
+    turned = [x * angles.cos() + y * angles.sin(), y * angles.cos() - x * angles.sin()]
+    return torch.cat(turned, dim=-1).to(vectors.dtype)
+
+
+def rotate_to_double(vectors, wavelengths):
+    return rotate_halves(vectors.double(), wavelengths)
+
+
+def rotate_in_place(vectors, wavelengths):
+    return vectors.copy_(rotate_halves(vectors, wavelengths))
 
 
 def rotate_interleaved(vectors, wavelengths):
@@ -274,13 +388,21 @@ EXERCISES = {  # number: right answers, wrong answers
         [count_plurals],
         [count_without_exclusion, count_with_itself, lambda *arguments: 1001],
     ),
-    "03.1": ([MyPositions], [Slip, Zero, PlainAttribute, nn.Embedding]),
+    "03.1": (
+        [MyPositions, Bounded, Frozen],
+        [Slip, Zero, PlainAttribute, nn.Embedding, Subtracted, RowOfTheBatch, InPlace, Cut]
+        + [Trained, *OTHER_TABLES],
+    ),
     "03.3": (
-        [fit_reader, fit_without_constant],
-        [fit_mean, remember, fit_the_first_dimensions, lambda sums, positions: 0.0],
+        [fit_reader, fit_without_constant, fit_rounded],
+        [fit_mean, remember, fit_the_first_dimensions, lambda sums, positions: 0.0]
+        + [fit_column, nearest_sum],
     ),
     "03b.1": ([left_alone], [left_alone_with_heads, all_biases, lambda model: set()]),
-    "03.4": ([rotate_halves], [rotate_interleaved, rotate_the_other_way, unrotated]),
+    "03.4": (
+        [rotate_halves],
+        [rotate_interleaved, rotate_the_other_way, unrotated, rotate_to_double, rotate_in_place],
+    ),
 }
 RIGHT = [(number, answer) for number, (right, _) in EXERCISES.items() for answer in right]
 WRONG = [(number, answer) for number, (_, wrong) in EXERCISES.items() for answer in wrong]
