@@ -15,7 +15,10 @@ def broken_copy(pairs: Sequence[Pair], test: Sequence[Pair]) -> list[Pair]:
 
     An empty target in every 97th line, markup in every 89th, a pair repeated in every 83rd, a test
     pair in every 79th, a target cut to one word in every 73rd; one target lacks from line 701 on.
+    Raises ValueError for fewer pairs.
     """
+    if len(pairs) < 1000:
+        raise ValueError(f"{len(pairs)} pairs are too few for the defects; give 1,000 or more")
     copy = list(pairs)
     for line in range(1, len(copy) + 1):
         index, pair = line - 1, copy[line - 1]

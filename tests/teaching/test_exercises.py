@@ -1,5 +1,6 @@
 """Each exercise of a notebook: a right answer passes, and wrong answers are refused."""
 
+import copy
 import math
 from functools import cache
 
@@ -11,7 +12,7 @@ from nmtcourse.teaching import judge, load_toy
 from nmtcourse.teaching.course import exact_matches
 from nmtcourse.teaching.exercises import Wrong, equal
 from nmtlib.data import UNK, Vocab, collate, padding_waste
-from nmtlib.model import sinusoidal_table
+from nmtlib.model import TokenEmbedding, sinusoidal_table
 
 
 @cache
@@ -25,6 +26,20 @@ def unknown_words(text):
 
 def unknown_in_lower_case(text):
     return [word for word in text.split() if word.lower() not in translator().source.vocab]
+
+
+def each_unknown_once(text):
+    return list(dict.fromkeys(unknown_words(text)))
+
+
+def unknown_as_part(text):
+    """A word counts as known if it is a part of the whole vocabulary."""
+    tokens = " ".join(translator().source.vocab.tokens)
+    return [word for word in text.split() if word not in tokens]
+
+
+def unknown_between_spaces(text):
+    return [word for word in text.split(" ") if word not in translator().source.vocab]
 
 
 def three_best(text):
@@ -50,6 +65,18 @@ def exact_against_itself(model, pairs):
     for pair in pairs:
         text = model.translate([pair.source], beam=1)
         count += text == translator().translate([pair.source], beam=1)
+    return count
+
+
+def exact_with_the_usual_beam(model, pairs):
+    return sum(model.translate([p.source]) == [p.target] for p in pairs)
+
+
+def exact_in_any_order(model, pairs):
+    count = 0
+    for pair in pairs:
+        (text,) = model.translate([pair.source], beam=1)
+        count += sorted(text.split()) == sorted(pair.target.split())
     return count
 
 
@@ -92,6 +119,10 @@ def waste_of_sources(examples, plan):
     return padding_waste([collate([(examples[i][0],) * 2 for i in batch]) for batch in plan])
 
 
+def waste_of_tensors(examples, plan):
+    return padding_waste([collate([examples[i] for i in batch]) for batch in plan])
+
+
 def shared_subwords(tokenizer, sources, targets):
     used = [{t for text in side for t in tokenizer.encode(text)} for side in (sources, targets)]
     return used[0] & used[1]
@@ -120,8 +151,60 @@ def times_of_norms(layer):
     return layer(torch.arange(layer.num_embeddings)).norm(dim=-1).mean().item()
 
 
+def times_by_deviation(layer):
+    return (layer(torch.arange(layer.num_embeddings)).std() / 0.5**0.5).item()
+
+
+def times_by_rows(layer):
+    norms = layer(torch.arange(layer.num_embeddings)).norm(dim=-1)
+    return (norms.mean() / (layer.embedding_dim / 2) ** 0.5).item()
+
+
+def times_by_class(layer):
+    """The factor of the class, whatever the layer multiplies by."""
+    factor = layer.embedding_dim**0.5 if isinstance(layer, TokenEmbedding) else 1.0
+    return (layer.weight.square().mean().sqrt() * factor / 0.5**0.5).item()
+
+
+def times_a_table(layer):
+    """Right: against a table of positions."""
+    read = layer(torch.arange(layer.num_embeddings))
+    return (read.norm() / sinusoidal_table(len(read), layer.embedding_dim).norm()).item()
+
+
 def tie(model):
     model.output.weight = model.target_embedding.weight
+
+
+def tie_to_the_output(model):
+    """Right: the other of the two tables."""
+    model.target_embedding.weight = model.output.weight
+
+
+def tie_zeros(model):
+    tie(model)
+    nn.init.zeros_(model.output.weight)
+
+
+def tie_to_new_zeros(model):
+    new = nn.Parameter(torch.zeros_like(model.output.weight))
+    model.output.weight = model.target_embedding.weight = new
+
+
+def tie_without_factor(model):
+    model.target_embedding = nn.Embedding.from_pretrained(model.output.weight, freeze=False)
+    model.target_embedding.weight = model.output.weight
+
+
+def tie_a_copy_of_the_model(model):
+    model = copy.deepcopy(model)
+    tie(model)
+    return model
+
+
+def tie_frozen(model):
+    tie(model)
+    model.output.weight.requires_grad_(False)
 
 
 def tie_by_copy(model):
@@ -362,28 +445,49 @@ def left_alone_with_heads(model):
     return {name for name in left_alone(model) if "fc1" in name or "output" in name}
 
 
+def left_alone_as_a_list(model):
+    return sorted(left_alone(model))
+
+
 def all_biases(model):
     return {name for name, _ in model.named_parameters() if name.endswith("bias")}
 
 
 EXERCISES = {  # number: right answers, wrong answers
-    "00.1": ([unknown_words], [unknown_in_lower_case, str.split, lambda text: []]),
+    "00.1": (
+        [unknown_words],
+        [unknown_in_lower_case, str.split, lambda text: []]
+        + [each_unknown_once, unknown_as_part, unknown_between_spaces],
+    ),
     "00.2": ([three_best], [best_and_invented, best_three_times, lambda text: ["a", "b", "c"]]),
     "00.3": (
         [exact_alone],
-        [exact_matches, exact_against_itself, lambda model, pairs: len(pairs)],
+        [exact_matches, exact_against_itself, lambda model, pairs: len(pairs)]
+        + [exact_with_the_usual_beam, exact_in_any_order],
     ),
     "01.1": (
         [share_of_unknown, share_by_vocabulary],
         [share_without_specials, share_of_types, lambda counts, size: 0.1],
     ),
-    "01.2": ([waste], [waste_as_mean_of_batches, waste_of_sources, lambda examples, plan: 0.4]),
+    "01.2": (
+        [waste],
+        [waste_as_mean_of_batches, waste_of_sources, waste_of_tensors]
+        + [lambda examples, plan: 0.4],
+    ),
     "01.3": (
         [shared_subwords],
         [all_used_subwords, shared_words, lambda *arguments: {"▁Peter", "▁man"}],
     ),
-    "02.1": ([times_as_large], [times_without_factor, times_of_norms, lambda layer: 2**0.5]),
-    "02.2": ([tie], [tie_by_copy, tie_wrong_side, tie_both_embeddings, lambda model: None]),
+    "02.1": (
+        [times_as_large, times_a_table],
+        [times_without_factor, times_of_norms, lambda layer: 2**0.5]
+        + [times_by_deviation, times_by_rows, times_by_class],
+    ),
+    "02.2": (
+        [tie, tie_to_the_output],
+        [tie_by_copy, tie_wrong_side, tie_both_embeddings, lambda model: None, tie_zeros]
+        + [tie_to_new_zeros, tie_without_factor, tie_a_copy_of_the_model, tie_frozen],
+    ),
     "02.3": (
         [count_plurals],
         [count_without_exclusion, count_with_itself, lambda *arguments: 1001],
@@ -398,7 +502,10 @@ EXERCISES = {  # number: right answers, wrong answers
         [fit_mean, remember, fit_the_first_dimensions, lambda sums, positions: 0.0]
         + [fit_column, nearest_sum],
     ),
-    "03b.1": ([left_alone], [left_alone_with_heads, all_biases, lambda model: set()]),
+    "03b.1": (
+        [left_alone, lambda model: frozenset(left_alone(model))],
+        [left_alone_with_heads, all_biases, lambda model: set(), left_alone_as_a_list],
+    ),
     "03.4": (
         [rotate_halves],
         [rotate_interleaved, rotate_the_other_way, unrotated, rotate_to_double, rotate_in_place],

@@ -26,10 +26,16 @@ def judge_1(unknown_words: Callable[[str], list[str]], *, draw: Random) -> str:
         words[draw.randrange(len(words) - 1)] = draw.choice(STRANGERS)
         changed = " ".join(words)
         capital = changed[0].upper() + changed[1:]
-        for text in (pair.source, changed, capital, changed.replace(" .", ".")):
+        # A word twice, a part of a known word, and a wide gap.
+        twice = f"{changed} {changed}"
+        part = draw.choice(
+            [word for word in known.tokens if len(word) > 4 and word[:-1] not in known]
+        )
+        texts = (pair.source, changed, capital, changed.replace(" .", "."), twice)
+        for text in (*texts, f"{part[:-1]} {pair.source}", changed.replace(" ", "  ", 1)):
             missing = [word for word in text.split() if word not in known]
             agree(unknown_words, text, expected=missing)
-    return "40 texts"
+    return "70 texts"
 
 
 def judge_2(three_best: Callable[[str], list[str]], *, draw: Random) -> str:
@@ -59,13 +65,25 @@ class Listener(Translator):
         return super().search(sentences, **options)
 
 
+def greedy_pairs(translator: Translator, draw: Random) -> list[Pair]:
+    """Pairs whose target a beam of 1 finds, and the usual beam does not: words in disorder."""
+    sources = []
+    for pair in draw.sample(load_corpus("toy-de-en").validation, 25):
+        words = pair.source.split()
+        sources.append(" ".join(draw.sample(words, len(words))))
+    greedy, usual = translator.translate(sources, beam=1), translator.translate(sources)
+    found = [Pair(*row[:2]) for row in zip(sources, greedy, usual, strict=True) if row[1] != row[2]]
+    return found[:5]
+
+
 def judge_3(exact_alone: Callable[[Translator, list[Pair]], int], *, draw: Random) -> str:
     """How many pairs a translator translates exactly, one sentence at a time."""
     pairs = draw.sample(load_corpus("toy-de-en").validation, 30)
     damaged = [Pair(pair.source, pairs[i - 1].target) for i, pair in enumerate(pairs[:12])]
     healthy = load_toy("de-en")
     listener = Listener(healthy)
-    for these in (pairs, [*damaged, *pairs[12:20]]):
+    reordered = [Pair(pair.source, " ".join(pair.target.split()[::-1])) for pair in pairs[:5]]
+    for these in (pairs, [*damaged, *pairs[12:20]], [*reordered, *greedy_pairs(healthy, draw)]):
         expected = sum(exact_matches(healthy, [pair]) for pair in these)
         why = "a pair counts if model.translate([pair.source]) == [pair.target]"
         agree(exact_alone, listener, these, expected=expected, why=why)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from random import Random
 
@@ -20,9 +21,18 @@ def judge_1(times_as_large: Callable[[nn.Embedding], float], *, draw: Random) ->
     for _ in range(6):
         d_model, deviation = draw.choice([32, 64, 128, 512]), draw.uniform(0.02, 1.5)
         for layer in (nn.Embedding(800, d_model), TokenEmbedding(800, d_model)):
+            # Rows of different sizes, around a mean that is not 0: a deviation is not a size, and
+            # a mean of sizes is not the size of all.
+            rows = deviation * (torch.randn(800, d_model) + draw.choice([-0.7, 0.7]))
+            rows *= torch.empty(800, 1).uniform_(0.2, 2)
             with torch.no_grad():
-                layer.weight[1:].normal_(std=deviation)
-            read = layer(torch.arange(1, 800)[None])
+                layer.weight.copy_(rows)
+                if isinstance(layer, TokenEmbedding):
+                    layer.weight[0] = 0  # PAD
+                    layer.scale *= draw.uniform(
+                        0.3, 3
+                    )  # what the layer does, not what its class says
+            read = layer(torch.arange(800)[None])
             size = read.square().mean().sqrt().item()
             why = "the size of what layer(ids) returns, by the size of the positions, √0.5"
             agree(times_as_large, layer, expected=size / 0.5**0.5, tolerance=0.01, why=why)
@@ -37,11 +47,12 @@ def judge_2(tie: Callable[[Transformer], Transformer | None], *, draw: Random) -
             draw.randint(30, 40), draw.randint(30, 40), d_model=16, dropout=0.0, **sizes
         )
         model = Transformer(config)
-        tensors, source_table = len(list(model.parameters())), model.source_embedding.weight
+        with torch.no_grad():
+            model.output.weight.mul_(draw.uniform(0.5, 2))
+        before, tensors = copy.deepcopy(model), len(list(model.parameters()))
         returned = call(tie, model)
-        model = returned if isinstance(returned, Transformer) else model
-        if model.config.tied != "none":
-            raise Wrong(say("make the two names one tensor yourself, without a model that is tied"))
+        if isinstance(returned, Transformer) and returned is not model:
+            raise Wrong(say("tie the model that is given, not another one"))
         embedding, output = model.target_embedding.weight, model.output.weight
         if embedding is not output:
             raise Wrong(
@@ -50,12 +61,18 @@ def judge_2(tie: Callable[[Transformer], Transformer | None], *, draw: Random) -
                     "are two tensors"
                 )
             )
-        if model.source_embedding.weight is embedding or source_table.shape[0] != len(
-            model.source_embedding.weight
+        ids = torch.tensor([[5, 6, 7]])
+        if model.source_embedding.weight is embedding or not torch.equal(
+            model.encode(ids), before.encode(ids)
         ):
             raise Wrong(say("the source embedding should stay as it was"))
+        tables = (before.target_embedding.weight, before.output.weight)
+        if not any(torch.allclose(embedding, table) for table in tables):
+            raise Wrong(say("the tied table should be one of the two tables that were there"))
+        read = embedding[ids] * before.target_embedding.scale
+        if not torch.allclose(model.target_embedding(ids), read, atol=1e-6):
+            raise Wrong(say("the target embedding has lost its factor"))
         require_equal("len(list(model.parameters()))", len(list(model.parameters())), tensors - 1)
-        ids = torch.tensor([[5, 6, 7]])
         model(ids, ids).logsumexp(dim=-1).sum().backward()
         moved = embedding.grad is not None and bool((embedding.grad.abs().sum(dim=-1) > 0).all())
         if not moved:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from functools import wraps
+from collections.abc import Callable, Set
 from random import Random
 
 from torch import nn
 
-from nmtcourse.teaching.exercises import agree
+from nmtcourse.teaching.exercises import Wrong, call, require_equal, show
+from nmtcourse.teaching.language import say
 from nmtlib.model.transformer import Transformer, TransformerConfig
 
 READERS = ("query", "key", "value", "fc1")  # they read the stream and write into another space
 
 
-def judge_1(left_alone: Callable[[nn.Module], Collection[str]], *, draw: Random) -> str:
+def judge_1(left_alone: Callable[[nn.Module], Set[str]], *, draw: Random) -> str:
     """The names of the weights that stay as they are when the stream between layers is permuted."""
     for layers in (1, 2, 3):
         sizes = {"d_ff": 16, "n_encoder_layers": layers, "n_decoder_layers": 4 - layers}
@@ -24,10 +24,8 @@ def judge_1(left_alone: Callable[[nn.Module], Collection[str]], *, draw: Random)
             inner = parameter.dim() == 1 and any(part in name for part in READERS)
             if inner or name == "output.bias":
                 expected.add(name)
-
-        @wraps(left_alone)
-        def names(model: nn.Module) -> set[str]:
-            return set(left_alone(model))
-
-        agree(names, model, expected=expected)
+        names = call(left_alone, model)
+        if not isinstance(names, Set):
+            raise Wrong(say(f"left_alone should return a set, not {show(names)}"))
+        require_equal("left_alone(model)", set(names), expected)
     return "3 models"
