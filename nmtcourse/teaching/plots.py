@@ -21,15 +21,11 @@ from matplotlib.text import Text
 from nmtcourse.teaching.language import say
 from nmtcourse.teaching.layout import ArrayLike, as_array, overlap, plain, short, slant_if_long
 from nmtcourse.teaching.matrices import heat_map, heat_maps
-from nmtcourse.teaching.style import COLOURS, WIDTH, letters, setup, varies
+from nmtcourse.teaching.style import COLOURS, LINES, MARKERS, WIDTH, letters, setup, varies
 
 __all__ = ["setup", "varies", "heat_map", "heat_maps"]
 __all__ += ["curves", "bars", "histogram", "scatter", "course_map"]
 
-# Curves can be told apart without their colours: 4 strokes and 7 colours make 28 looks, and curves
-# of a few points have markers too.
-LINES = ("-", "--", "-.", ":")
-MARKERS = ("o", "s", "^", "D", "v")
 BESIDE = [  # where a word may stand: points to the right, points up, alignment
     (4, 3, "left"),
     (-4, 3, "right"),

@@ -31,6 +31,10 @@ OTHERS = ["Noto Sans CJK SC", "Noto Sans CJK JP", "Noto Sans", "Arial Unicode MS
 ]
 # Okabe and Ito 2008
 COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#4D4D4D"]
+# Curves can be told apart without their colours: 4 strokes and 7 colours make 28 looks, and curves
+# of a few points have markers too.
+LINES = ("-", "--", "-.", ":")
+MARKERS = ("o", "s", "^", "D", "v")
 SEQUENTIAL, DIVERGING = "Blues", "RdBu_r"  # white is zero in both; safe for colour-blind readers
 
 STYLE = {

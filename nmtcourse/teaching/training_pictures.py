@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import cycle
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -13,7 +14,7 @@ from matplotlib.axes import Axes
 from nmtcourse.teaching.describe import VARIES
 from nmtcourse.teaching.learning import Training
 from nmtcourse.teaching.records import Runs, common_note
-from nmtcourse.teaching.style import COLOURS
+from nmtcourse.teaching.style import COLOURS, LINES, MARKERS
 
 Curve = tuple[Sequence[float], Sequence[float]]  # x and y
 
@@ -53,12 +54,14 @@ def draw_seeds(groups: Mapping[str, Sequence[Curve]], ax: Axes | None = None, **
     as xlabel.  Raises ValueError where the seeds of a label were not measured at the same places.
     """
     ax = ax if ax is not None else plt.subplots(figsize=(6.4, 3.2))[1]
+    strokes, markers = cycle(LINES), cycle(MARKERS)  # so that grey paper tells curves apart
     for colour, (label, runs) in zip(COLOURS, groups.items(), strict=False):
         x = list(runs[0][0])
         if any(list(places) != x for places, _ in runs):
             raise ValueError(f"the curves of {label!r} have no common places on the x axis")
         y = np.concatenate([y for _, y in runs])
-        look_of_line = {"color": colour, "marker": "o" if len(x) <= 8 else "", "markersize": 4}
+        look_of_line = {"color": colour, "linestyle": next(strokes), "markersize": 4}
+        look_of_line["marker"] = next(markers) if len(x) <= 8 else ""
         whole = ("pi", 100)  # the band reaches from the lowest seed to the highest
         seaborn.lineplot(
             x=x * len(runs), y=y, errorbar=whole, label=label, legend=False, ax=ax, **look_of_line
