@@ -29,9 +29,8 @@ def judge_1(times_as_large: Callable[[nn.Embedding], float], *, draw: Random) ->
                 layer.weight.copy_(rows)
                 if isinstance(layer, TokenEmbedding):
                     layer.weight[0] = 0  # PAD
-                    layer.scale *= draw.uniform(
-                        0.3, 3
-                    )  # what the layer does, not what its class says
+                    # What the layer does, not what its class says.
+                    layer.scale *= draw.uniform(0.3, 3)
             read = layer(torch.arange(800)[None])
             size = read.square().mean().sqrt().item()
             why = "the size of what layer(ids) returns, by the size of the positions, √0.5"
