@@ -57,6 +57,35 @@ def six_lines_unmasked(query, key, value, mask=None, dropout_p=0.0):
     return six_lines(query, key, value)
 
 
+def attend_with(
+    divisor=None, low=-math.inf, give=lambda result, weights, scores: (result, weights)
+):
+    """Masked attention with one thing changed: its divisor, its fill, or what it returns."""
+
+    def mine(query, key, value, mask=None, dropout_p=0.0):
+        root = math.sqrt(query.size(-1)) if divisor is None else divisor(value)
+        scores = query @ key.transpose(-2, -1) / root
+        if mask is not None:
+            scores = scores.masked_fill(~mask, low)
+        weights = scores.softmax(dim=-1)
+        return give(weights @ value, weights, scores)
+
+    return mine
+
+
+def einsum_without_defaults(query, key, value, mask, dropout_p):
+    scores = torch.einsum("...td,...sd->...ts", query, key) * query.size(-1) ** -0.5
+    if mask is not None:
+        scores = scores + torch.where(mask, 0.0, -math.inf)
+    weights = scores.softmax(-1)
+    return [torch.einsum("...ts,...sd->...td", weights, value), weights]
+
+
+def six_lines_for_batches_of_heads(query, key, value, mask=None, dropout_p=0.0):
+    assert query.dim() == 4
+    return six_lines(query, key, value, mask)
+
+
 def not_written(*arguments):
     raise NotImplementedError
 
@@ -77,6 +106,10 @@ def find(d_k, divisor, seed, steps=300):
 
 def final_losses(d_k, divisor, seeds):
     return [find(d_k, divisor, seed) for seed in seeds]
+
+
+def losses_as_a_tensor(d_k, divisor, seeds):
+    return torch.tensor(final_losses(d_k, divisor, seeds))
 
 
 def losses_always_scaled(d_k, divisor, seeds):
@@ -111,6 +144,28 @@ def two_best(mixture, words, shares):
     return tuple((words @ mixture).topk(2).indices.tolist())
 
 
+def unmix_as_a_tensor(mixture, words, shares):
+    return torch.tensor(unmix(mixture, words, shares))
+
+
+def unmix_by_search(mixture, words, shares):
+    mixtures = shares[0] * words[:, None] + shares[1] * words
+    best = (mixtures - mixture).norm(dim=-1).argmin().item()
+    return [best // len(words), best % len(words)]
+
+
+def unmix_typed_shares(mixture, words, shares):
+    return unmix(mixture, words, (0.65, 0.35))
+
+
+def unmix_nearly_all(mixture, words, shares):
+    return unmix(mixture, words, (0.9, 0.1))
+
+
+def search_typed_shares(mixture, words, shares):
+    return unmix_by_search(mixture, words, (0.65, 0.35))
+
+
 def unmix_in_any_order(mixture, words, shares):
     return tuple(sorted(unmix(mixture, words, shares)))
 
@@ -143,6 +198,19 @@ class WithoutTranspose(Mine):
 class OneHeadOnly(Mine):
     def __init__(self, d_model, n_heads):
         super().__init__(d_model, 1)
+
+
+class ScaleTyped(Mine):
+    def forward(self, query, key, value, mask=None):
+        q, k, v = (
+            self.split(self.query(query)) / 2.0,
+            self.split(self.key(key)),
+            self.split(self.value(value)),
+        )
+        scores = q @ k.transpose(-2, -1)
+        if mask is not None:
+            scores = scores.masked_fill(~mask, -math.inf)
+        return self.output((scores.softmax(-1) @ v).transpose(1, 2).flatten(2))
 
 
 class MaskForgotten(Mine):
@@ -218,6 +286,10 @@ def without_keys(mask):
     return ~mask.any(dim=-1)[:, 0]
 
 
+def without_keys_squeezed(mask):
+    return (~mask.any(dim=-1)).squeeze()
+
+
 def without_some_keys(mask):
     return ~mask.all(dim=-1)[:, 0]
 
@@ -229,6 +301,23 @@ def keys_without_queries(mask):
 def with_bug(bug, experiment):
     with bugs.plant(bug):
         return experiment()
+
+
+def with_bug_and_finally(bug, experiment):
+    planted = bugs.plant(bug)
+    planted.__enter__()
+    try:
+        return experiment()
+    finally:
+        planted.__exit__(None, None, None)
+
+
+def with_bug_and_no_error(bug, experiment):
+    with bugs.plant(bug):
+        try:
+            return experiment()
+        except Exception:
+            return None
 
 
 def with_bug_too_late(bug, experiment):
@@ -260,6 +349,21 @@ def units_that_need_too_little(x):
     return units(x, (-1.0, -2.0, -2.0, -0.5))
 
 
+def units_of_other_weights(x):
+    w1 = torch.tensor([[1.0, 0, 0, 0.5], [0, 1, 0, 0], [0, 0, 1, 0], [0, 1, 1, 1]])
+    return (x @ w1 + torch.tensor([-1.0, -2.0, -2.0, -1.0])).relu()
+
+
+def units_without_relu(x):
+    w1 = torch.tensor([[1.0, 0, 0, 1], [0, 1, 0, 0], [0, 0, 1, 0], [0, 1, 1, 1]])
+    return x @ w1 + torch.tensor([-1.0, -2.0, -2.0, -2.0])
+
+
+def fourth_unit(change):
+    """The units of section 2 with another fourth one."""
+    return lambda x: torch.cat([units(x)[:, :3], change(x, units(x)[:, 3:])], dim=-1)
+
+
 def three_units(x):
     return units(x)[:, :3]
 
@@ -289,6 +393,42 @@ def my_sublayer(x, sublayer, norm, p, training):
     return x + my_dropout(sublayer(norm(x)), p, training)
 
 
+def dropout_of_one_mask(x, p, training):
+    return x * (torch.rand(x.shape[1:]) >= p) / (1 - p) if training else x
+
+
+def dropout_of_some_p(x, p, training):
+    return my_dropout(x, p, training and p > 0.39)
+
+
+def dropout_detached(x, p, training):
+    return my_dropout(x, p, training).detach() if training else x
+
+
+def dropout_in_place(x, p, training):
+    if training:
+        x *= torch.rand_like(x) >= p
+        x /= 1 - p
+    return x
+
+
+def dropout_by_bernoulli(x, p, training):
+    return x * torch.bernoulli(torch.full_like(x, 1 - p)) / (1 - p) if training else x
+
+
+def sublayer_detached(x, sublayer, norm, p, training):
+    return my_sublayer(x, sublayer, norm, p, training).detach()
+
+
+def sublayer_branch_detached(x, sublayer, norm, p, training):
+    return x + my_dropout(sublayer(norm(x)).detach(), p, training)
+
+
+def sublayer_in_place(x, sublayer, norm, p, training):
+    x += my_dropout(sublayer(norm(x)), p, training)
+    return x
+
+
 def sublayer_without_dropout(x, sublayer, norm, p, training):
     return x + sublayer(norm(x))
 
@@ -308,6 +448,20 @@ def new_model(large, tied):
     if large:
         nn.init.normal_(model.source_embedding.weight)
         nn.init.normal_(model.target_embedding.weight)
+    return model
+
+
+def only_target_large(large, tied):
+    model = new_model(False, tied)
+    if large:
+        nn.init.normal_(model.target_embedding.weight)
+    return model
+
+
+def all_large(large, tied):
+    model = new_model(large, tied)
+    if large:
+        nn.init.normal_(model.output.weight)
     return model
 
 
@@ -347,6 +501,37 @@ class NormInBranch(nn.Module):
         return x + self.dropout(self.norms[1](self.feed_forward(x)))
 
 
+class NormsExchanged(NormInBranch):
+    def forward(self, x, mask):
+        x = x + self.dropout(self.norms[1](self.attention(x, x, mask)))
+        return x + self.dropout(self.norms[0](self.feed_forward(x)))
+
+
+class WithoutDropout(NormInBranch):
+    def forward(self, x, mask):
+        x = x + self.norms[0](self.attention(x, x, mask))
+        return x + self.norms[1](self.feed_forward(x))
+
+
+class DropoutOnceOnly(NormInBranch):
+    def forward(self, x, mask):
+        x = x + self.dropout(self.norms[0](self.attention(x, x, mask)))
+        return x + self.norms[1](self.feed_forward(x))
+
+
+class DropoutOnTheSum(NormInBranch):
+    def forward(self, x, mask):
+        x = self.dropout(x + self.norms[0](self.attention(x, x, mask)))
+        return self.dropout(x + self.norms[1](self.feed_forward(x)))
+
+
+class GainsFromZero(NormInBranch):
+    def __init__(self, d_model, n_heads, d_ff, p):
+        super().__init__(d_model, n_heads, d_ff, p)
+        for norm in self.norms:
+            nn.init.zeros_(norm.weight)
+
+
 class PreNorm(NormInBranch):
     def forward(self, x, mask):
         n = self.norms[0](x)
@@ -376,16 +561,41 @@ EXERCISES = {  # number: right answers, wrong answers; an answer may be several 
         [look_up_without_scale, look_up_not_normalised, look_up_the_best, lambda *_: [0.4, 3.1]],
     ),
     "04.2": (
-        [six_lines],
-        [six_lines_weakly_masked, six_lines_over_queries, six_lines_unmasked, not_written],
+        [six_lines, attend_with(low=-1e9), einsum_without_defaults],
+        [
+            six_lines_weakly_masked,
+            six_lines_over_queries,
+            six_lines_unmasked,
+            not_written,
+            attend_with(divisor=lambda value: math.sqrt(8)),
+            attend_with(divisor=lambda value: math.sqrt(value.size(-1))),
+            attend_with(low=-20.0),
+            attend_with(give=lambda result, weights, scores: result),
+            attend_with(give=lambda result, weights, scores: (result, torch.zeros_like(weights))),
+            attend_with(give=lambda result, weights, scores: (result, scores)),
+            six_lines_for_batches_of_heads,
+        ],
     ),
     "04.3": (
-        [final_losses],
+        [final_losses, losses_as_a_tensor],
         [losses_always_scaled, losses_of_other_seeds, lambda d_k, divisor, seeds: [0.04, 1.2]],
     ),
     "04.4": ([slope], [slope_of_a_sum, slope_of_weights, lambda scores, right: scores * 0]),
-    "05.1": ([unmix], [two_best, unmix_in_any_order, lambda *_: (0, 1)]),
-    "05.2": ([Mine, MultiHeadAttention], [WithoutTranspose, OneHeadOnly, MaskForgotten]),
+    "05.1": (
+        [unmix, unmix_as_a_tensor, unmix_by_search],
+        [
+            two_best,
+            unmix_in_any_order,
+            lambda *_: (0, 1),
+            unmix_typed_shares,
+            unmix_nearly_all,
+            search_typed_shares,
+        ],
+    ),
+    "05.2": (
+        [Mine, MultiHeadAttention],
+        [WithoutTranspose, OneHeadOnly, MaskForgotten, ScaleTyped],
+    ),
     "05.3": (
         [remove_heads],
         [
@@ -406,33 +616,74 @@ EXERCISES = {  # number: right answers, wrong answers; an answer may be several 
             (left_mask_or, without_keys),
             (left_mask, without_some_keys),
             (left_mask, keys_without_queries),
+            (left_mask, without_keys_squeezed),
         ],
     ),
     "06.3": (
-        [with_bug],
-        [with_bug_too_late, with_healthy_code, with_bug_and_a_table, lambda *_: {}],
+        [with_bug, with_bug_and_finally],
+        [
+            with_bug_too_late,
+            with_healthy_code,
+            with_bug_and_a_table,
+            with_bug_and_no_error,
+            lambda *_: {},
+        ],
     ),
     "07.1": (
-        [units],
-        [units_that_need_too_much, units_that_need_too_little, three_units, lambda x: x],
+        [units, units_of_other_weights],
+        [
+            units_that_need_too_much,
+            units_that_need_too_little,
+            three_units,
+            lambda x: x,
+            units_without_relu,
+            fourth_unit(lambda x, unit: x[:, :1] * x[:, 3:]),
+            fourth_unit(lambda x, unit: (unit > 0).float()),
+            fourth_unit(lambda x, unit: unit.clamp(max=1)),
+            lambda x: units(x).clamp(max=1),
+        ],
     ),
     "07.2": (
-        [(my_dropout, my_sublayer), (F.dropout, my_sublayer)],
+        [
+            (my_dropout, my_sublayer),
+            (F.dropout, my_sublayer),
+            (dropout_by_bernoulli, my_sublayer),
+        ],
         [
             (dropout_unscaled, my_sublayer),
             (dropout_scaled_in_eval, my_sublayer),
             (dropout_of_p_kept, my_sublayer),
             (dropout_of_one_draw, my_sublayer),
+            (dropout_of_one_mask, my_sublayer),
+            (dropout_of_some_p, my_sublayer),
+            (dropout_detached, my_sublayer),
+            (dropout_in_place, my_sublayer),
+            (my_dropout, sublayer_detached),
+            (my_dropout, sublayer_branch_detached),
+            (my_dropout, sublayer_in_place),
             (my_dropout, sublayer_without_dropout),
             (my_dropout, sublayer_dropping_the_sum),
             (my_dropout, sublayer_post_norm),
         ],
     ),
     "07.3": (
-        [new_model],
-        [always_tied, never_large, large_output, the_shipped_one, lambda *_: 6.2],
+        [new_model, only_target_large],
+        [always_tied, never_large, large_output, all_large, the_shipped_one, lambda *_: 6.2],
     ),
-    "07.4": ([NormInBranch], [PreNorm, PostNorm, Nothing, MaskIgnored, nn.Linear]),
+    "07.4": (
+        [NormInBranch, NormsExchanged],
+        [
+            PreNorm,
+            PostNorm,
+            Nothing,
+            MaskIgnored,
+            WithoutDropout,
+            DropoutOnceOnly,
+            DropoutOnTheSum,
+            GainsFromZero,
+            nn.Linear,
+        ],
+    ),
 }
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from nmtcheck import Adapter, run_checks
-from nmtcourse.teaching.exercises import Wrong, agree
+from nmtcourse.teaching.exercises import Wrong, agree, call, require_equal, show
 from nmtcourse.teaching.language import say
 
 Vector = list[float]
@@ -36,9 +36,50 @@ def judge_1(
 
 
 def judge_2(mine: Callable[..., tuple[Tensor, Tensor]], *, draw: Random) -> str:
-    """Masked attention, by the checks that any implementation has to pass."""
-    only = ["attention.reference", "attention.mask"]
-    return require_passed(Adapter(name="mine", attention=mine), only)
+    """Masked attention and its weights, for inputs of two, three and four dimensions."""
+    for batch in [(), (2,), (2, 3)] * 3:
+        # Five sizes that all differ: a scale or a transpose that is right by chance fails.
+        n_queries, n_keys, d_k, d_v = draw.sample(range(4, 20), 4)
+        query = torch.randn(*batch, n_queries, d_k)
+        key, value = torch.randn(*batch, n_keys, d_k), torch.randn(*batch, n_keys, d_v)
+        mask = torch.rand(n_queries, n_keys) < 0.6
+        mask[:, 0] = True  # each query has a key
+        mask[:, -1] = False
+        for masked in (None, mask):
+            require_attention(mine, query, key, value, masked)
+        key[..., -1, :] *= 50.0  # the hidden key matches some queries better than any other
+        require_attention(mine, query, key, value, mask)
+    return "27 inputs"
+
+
+def require_attention(
+    mine: Callable[..., Any], query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None
+) -> None:
+    """Raise Wrong unless attention returns the right result and the right weights."""
+    shapes = [tuple(tensor.shape) for tensor in (query, key, value)]
+    what = f"mine(query {shapes[0]}, key {shapes[1]}, value {shapes[2]}, {show(mask)}, 0.0)"
+    try:
+        given = mine(query.clone(), key.clone(), value.clone(), mask, 0.0)
+    except Exception as error:
+        raise Wrong(say(f"{what} raises {type(error).__name__}: {error}")) from error
+    if not isinstance(given, tuple | list) or len(given) != 2:
+        raise Wrong(say(f"{what} should return the result and the weights, two tensors"))
+    scores = query @ key.transpose(-2, -1) / math.sqrt(query.size(-1))  # (..., T, S)
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -math.inf)
+    weights = scores.softmax(dim=-1)
+    for name, verb, tensor, expected in (
+        ("the weights", "differ", given[1], weights),
+        ("the result", "differs", given[0], weights @ value),
+    ):
+        if not isinstance(tensor, Tensor) or tensor.shape != expected.shape:
+            wanted = f"a tensor of the shape {tuple(expected.shape)}"
+            raise Wrong(say(f"{what}: {name} should be {wanted}, but it is {show(tensor)}"))
+        deviation = (tensor - expected).abs().max().item()
+        if not deviation < 1e-4:  # also for nan
+            raise Wrong(say(f"{what}: {name} {verb} by {deviation:.2g} from equation 1"))
+    if mask is not None and given[1].masked_select(~mask).any():
+        raise Wrong(say(f"{what}: a masked key has a weight that is not 0"))
 
 
 def require_passed(adapter: Adapter, only: Collection[str]) -> str:
@@ -59,7 +100,11 @@ def judge_3(
         for divisor in (1.0, math.sqrt(d_k)):
             seeds = draw.sample(range(100), 2)
             expected = [loss_of_finding(d_k, divisor, seed) for seed in seeds]
-            agree(final_losses, d_k, divisor, seeds, expected=expected, tolerance=0.01)
+            given = call(final_losses, d_k, divisor, seeds)
+            if isinstance(given, Tensor):
+                given = given.tolist()
+            what = f"final_losses({d_k}, {divisor:.4g}, {seeds})"
+            require_equal(what, given, expected, tolerance=0.01)
     return "8 runs"
 
 

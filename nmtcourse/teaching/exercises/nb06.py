@@ -67,7 +67,8 @@ def judge_2(
         past = torch.ones(length, length, dtype=torch.bool).tril()
         expected = (ids != PAD)[:, None, None, :] & past  # (B, 1, T, T)
         require_mask(f"left_mask({rows})", call(left_mask, ids), expected)
-        empty = torch.rand(2, 1, length, length) < 0.3  # any mask, also one that leaves rows empty
+        n_sentences = 1 + number % 3  # any mask, also of one sentence, and with empty rows
+        empty = torch.rand(n_sentences, 1, length, length) < 0.3
         empty[0, 0, draw.randrange(length)] = False
         given = as_ints(call(without_keys, empty))
         wanted = as_ints(~empty.any(dim=-1)[:, 0])  # (B, T)
@@ -90,4 +91,26 @@ def judge_3(with_bug: Callable[[str, Callable[[], Any]], Any], *, draw: Random) 
             raise Wrong(say(f"with_bug({bug!r}, experiment): the experiment ran without the bug"))
         if not run_checks(ours(), only=caught_by).ok:
             raise Wrong(say(f"with_bug({bug!r}, experiment): the bug is still there"))
+        require_error_passed_on(with_bug, bug)
+        if not run_checks(ours(), only=caught_by).ok:
+            raise Wrong(say(f"with_bug({bug!r}, experiment): the bug is still there"))
     return f"{len(PLANTED)} bugs"
+
+
+class Failed(Exception):
+    """What an experiment raises that fails."""
+
+
+def require_error_passed_on(with_bug: Callable[[str, Callable[[], Any]], Any], bug: str) -> None:
+    """Raise Wrong where the error of an experiment is swallowed."""
+
+    def fail() -> None:
+        raise Failed
+
+    try:
+        with_bug(bug, fail)
+    except Failed:
+        return
+    except Exception as error:
+        raise Wrong(say(f"with_bug({bug!r}, fail) raises {type(error).__name__}")) from error
+    raise Wrong(say(f"with_bug({bug!r}, fail) hides the error that the experiment raises"))
