@@ -122,3 +122,8 @@ def test_the_map_of_the_course_says_what_the_openings_say(tmp_path, monkeypatch)
     needs, minutes = plt.gcf().axes
     assert needs.collections[0].get_array().reshape(2, 2).tolist() == [[0, 0], [1, 0]]
     assert [bar.get_width() for bar in minutes.patches] == [40, 70]
+
+
+def test_curves_are_told_apart_without_their_colours():
+    ax = plots.curves({name: [1.0, 2.0] for name in "abcd"}, x_label="x", y_label="y")
+    assert len({line.get_linestyle() for line in ax.lines}) == 4
