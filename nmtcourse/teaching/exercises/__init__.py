@@ -226,8 +226,10 @@ def show(value: Any) -> str:
         return " ".join(str(value.detach()).split())
     if isinstance(value, torch.nn.Module):
         return type(value).__name__
-    if inspect.isfunction(value):
+    if inspect.isfunction(value) or inspect.ismethod(value):
         return value.__name__
+    if re.search(r" at 0x|=tensor\(", repr(value)):  # an object without a name, or a batch
+        return type(value).__name__
     text = _shorten.repr(value)
     if isinstance(value, list | tuple | set | dict) and (len(text) > LONGEST or "..." in text):
         return f"{type(value).__name__}[{len(value)}]"

@@ -44,7 +44,9 @@ def judge_1(run_epoch: Callable[..., float], *, draw: Random) -> str:
         optimizer = torch.optim.SGD(mine.parameters(), 0.5) if trains else None
         found = call(run_epoch, mine, batches, optimizer)
         expected = epoch_by_tokens(model, batches, 0.5 if trains else 0.0)
-        what = "the loss of an epoch with updates" if trains else "the loss of a validation"
+        what = say("the loss of an epoch with updates")
+        if not trains:
+            what = say("the loss of a validation")
         hint = "sums and counts of the tokens that are not PAD, divided once at the end"
         require_equal(what, found, expected, why=hint)
         if mine.modes != [trains] * len(batches):
