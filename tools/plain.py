@@ -36,7 +36,7 @@ UNNATURAL = {  # English that sounds translated -> what to write
 
 
 def is_short(book: dict, path: Path) -> Iterator[str]:
-    words = words_of(book)
+    words = max(words_between_rests(book))
     if words > MOST_WORDS:
         yield f"{words:,} words, at most {MOST_WORDS:,} are read in one go"
     lengths = [minutes.written(cell["source"]) for cell in code(book)]
@@ -117,9 +117,10 @@ def compares_its_pictures(book: dict, path: Path) -> Iterator[str]:
             yield f"{cell['id']}: a picture that is not compared; call plots.varies() if it varies"
 
 
-def words_of(book: dict) -> int:
-    """The words of the Markdown cells."""
-    return len(prose(book["cells"]).split())
+def words_between_rests(book: dict) -> list[int]:
+    """The words of the Markdown cells up to each line 'Rest here', and after the last."""
+    parts = re.split("(?i)rest here", prose(book["cells"]))
+    return [len(part.split()) for part in parts]
 
 
 def asserts_of(book: dict) -> int:
