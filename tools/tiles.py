@@ -41,7 +41,7 @@ COURSE = [  # colour of the group (Okabe and Ito 2008), notebook, its names, the
     ("#F0E442", "09_training", "Training", "训练", "figures-drawn"),
     ("#009E73", "10_decoding", "Decoding", "解码", "tree-brute-force"),
     ("#009E73", "11_evaluation", "Evaluation", "评估", "bootstrap-picture"),
-    ("#8C8C8C", "12_gpu_training", "GPU training", "在 GPU 上训练", "timeline-figure"),
+    ("#8C8C8C", "12_gpu_training", "GPU training", "在 GPU 上训练", "timeline"),
     ("#8C8C8C", "13_german_english", "German-English", "德语到英语", "gains"),
     ("#8C8C8C", "14_english_chinese", "English-Chinese", "英语到中文", "measures-drawn"),
     ("#8C8C8C", "15_debugging_clinic", "Debugging clinic", "调试门诊", "p78-drawn"),
