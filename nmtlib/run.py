@@ -239,12 +239,17 @@ class Run:
         return log.partition("\n")[0].removeprefix("$ ") or None
 
 
+def is_one_file(run: str | Path) -> bool:
+    """Whether this is a file of weights, alone, and no run folder or name."""
+    return Path(run).suffix == WEIGHTS and names_a_file(run)
+
+
 def find_weights(run: str | Path, checkpoint: str = "") -> Path:
     """The weights to translate with: a file itself, or those of a run as `Run.weights_file` does.
 
     Raises FileNotFoundError as `find_run` and `Run.weights_file` do.
     """
-    if Path(run).suffix == WEIGHTS and names_a_file(run):
+    if is_one_file(run):
         if checkpoint:
             raise ValueError(
                 f"{run} is one file of weights; for checkpoint={checkpoint!r} give the run folder"

@@ -366,6 +366,17 @@ def test_an_empty_sentence_is_not_taken_for_a_run(call):
     assert call("translate", "")[2] == "nmtlib: nothing to translate: the sentence is empty\n"
 
 
+def test_one_file_of_a_run_translates_wherever_it_is(call, run, tmp_path):
+    alone = tmp_path / "elsewhere" / "my model.safetensors"
+    alone.parent.mkdir()
+    shutil.copy(run / "model.safetensors", alone)
+    expected = call("translate", run, "der hund")[1]
+    shutil.rmtree(run)
+    assert call("translate", alone, "der hund")[:2] == (0, expected)
+    assert call("translate", "--model", alone, "der hund")[:2] == (0, expected)
+    assert "needs the run folder" in call("evaluate", alone)[2]
+
+
 def test_a_line_that_is_no_text_is_named_once(call, run, monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"ein hund\n\xff\xff ein\n")))
     status, printed, error = call("translate", run)

@@ -129,10 +129,11 @@ def translate(options: Namespace) -> int:
     from nmtcourse.recipes.neighbours import with_neighbours
     from nmtcourse.recipes.poor import explain_poor
     from nmtlib.inference.translator import Translator
-    from nmtlib.run import find_run
+    from nmtlib.run import find_run, is_one_file
 
     run, texts = run_and_texts(options)
-    rule = confidence.load(run)
+    folder = None if is_one_file(run) else find_run(run)  # only a folder knows the run's history
+    rule = confidence.load(folder.folder) if folder else None
     for text in texts:
         if names_a_file(text):
             note(
@@ -145,8 +146,9 @@ def translate(options: Namespace) -> int:
     def after(
         sentences: Sequence[str], hypotheses: Sequence[Hypothesis], translations: Sequence[str]
     ) -> None:
-        for line in explain_poor(translator, find_run(run), sentences, translations):
-            note(line)
+        if folder:
+            for line in explain_poor(translator, folder, sentences, translations):
+                note(line)
         if rule is None or not texts:  # a remark for each line of a file would be too many
             return
         for sentence, hypothesis in zip(sentences, hypotheses, strict=True):
