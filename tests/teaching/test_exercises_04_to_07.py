@@ -4,12 +4,12 @@ import math
 
 import pytest
 import torch
+from attempts import answers_of, require_function, require_refused, require_right
 from torch import nn
 from torch.nn import functional as F
 
 from nmtcheck import bugs
-from nmtcourse.teaching import judge, load_toy
-from nmtcourse.teaching.exercises import Wrong
+from nmtcourse.teaching import load_toy
 from nmtlib.data import PAD
 from nmtlib.model import MultiHeadAttention, Transformer, scaled_dot_product_attention
 from nmtlib.model.config import TransformerConfig
@@ -687,32 +687,18 @@ EXERCISES = {  # number: right answers, wrong answers; an answer may be several 
 }
 
 
-def flat(which):
-    """Each right or wrong answer with the number of its exercise, as a tuple of functions."""
-    return [
-        (number, answer if isinstance(answer, tuple) else (answer,))
-        for number, answers in EXERCISES.items()
-        for answer in answers[which]
-    ]
-
-
 @pytest.mark.parametrize("seed", [0, 5])
-@pytest.mark.parametrize("number, answer", flat(0))
+@pytest.mark.parametrize("number, answer", answers_of(EXERCISES, 0))
 def test_a_right_answer_passes_for_each_seed(number, answer, seed, capsys):
-    judge(number, *answer, seed=seed)
-    assert f"exercise {number} is right: " in capsys.readouterr().out
+    require_right(number, answer, seed, capsys)
 
 
 @pytest.mark.parametrize("seed", [0, 5])
-@pytest.mark.parametrize("number, answer", flat(1))
+@pytest.mark.parametrize("number, answer", answers_of(EXERCISES, 1))
 def test_a_wrong_answer_is_refused_for_each_seed(number, answer, seed, capsys):
-    with pytest.raises(Wrong):
-        judge(number, *answer, seed=seed)
-    assert "is right" not in capsys.readouterr().out
+    require_refused(number, answer, seed, capsys)
 
 
 @pytest.mark.parametrize("number", EXERCISES)
 def test_an_invented_result_is_refused(number):
-    for invented in (1.0, {}, torch.ones(2), "right"):
-        with pytest.raises(Wrong, match="the function itself"):
-            judge(number, invented)
+    require_function(number)

@@ -4,11 +4,11 @@ import copy
 
 import pytest
 import torch
+from attempts import answers_of, require_function, require_refused, require_right
 from sacrebleu.metrics import CHRF
 from torch import Tensor
 
-from nmtcourse.teaching import judge
-from nmtcourse.teaching.exercises import Wrong, read_answer
+from nmtcourse.teaching.exercises import read_answer
 from nmtlib import beam_search
 from nmtlib.model.layers import DecoderState
 from nmtlib.training import label_smoothed_loss
@@ -309,32 +309,18 @@ EXERCISES = {  # right answers, wrong answers
 }
 
 
-def flat(which):
-    """Each right or wrong answer with the number of its exercise, as a tuple of functions."""
-    return [
-        (number, answer if isinstance(answer, tuple) else (answer,))
-        for number, answers in EXERCISES.items()
-        for answer in answers[which]
-    ]
-
-
 @pytest.mark.parametrize("seed", [0, 5])
-@pytest.mark.parametrize("number, answer", flat(0))
+@pytest.mark.parametrize("number, answer", answers_of(EXERCISES, 0))
 def test_a_right_answer_passes_for_each_seed(number, answer, seed, capsys):
-    judge(number, *answer, seed=seed)
-    assert f"exercise {number} is right: " in capsys.readouterr().out
+    require_right(number, answer, seed, capsys)
 
 
 @pytest.mark.parametrize("seed", [0, 5])
-@pytest.mark.parametrize("number, answer", flat(1))
+@pytest.mark.parametrize("number, answer", answers_of(EXERCISES, 1))
 def test_a_wrong_answer_is_refused_for_each_seed(number, answer, seed, capsys):
-    with pytest.raises(Wrong):
-        judge(number, *answer, seed=seed)
-    assert "is right" not in capsys.readouterr().out
+    require_refused(number, answer, seed, capsys)
 
 
 @pytest.mark.parametrize("number", EXERCISES)
 def test_an_invented_result_is_refused(number):
-    for invented in (1.0, {}, torch.ones(2), "right"):
-        with pytest.raises(Wrong, match="the function itself"):
-            judge(number, invented)
+    require_function(number)

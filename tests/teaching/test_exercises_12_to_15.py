@@ -5,11 +5,11 @@ from statistics import mean, stdev
 
 import pytest
 import torch
+from attempts import answers_of, require_function, require_refused, require_right
 from torch.nn import functional as F
 
-from nmtcourse.teaching import judge
 from nmtcourse.teaching.cost import training_memory
-from nmtcourse.teaching.exercises import Wrong, read_answer
+from nmtcourse.teaching.exercises import read_answer
 from nmtcourse.teaching.hardware_steps import CONFIG, MIB
 from nmtlib.data import PAD
 from nmtlib.training import losses
@@ -301,26 +301,20 @@ EXERCISES = {
         [diagnose_by_one_measurement, diagnose_by_the_log, always_healthy],
     ),
 }
-WRONG = [(number, wrong) for number, (_, answers) in EXERCISES.items() for wrong in answers]
 
 
 @pytest.mark.parametrize("seed", [0, 5])
 @pytest.mark.parametrize("number", EXERCISES)
 def test_a_right_answer_passes_for_each_seed(number, seed, capsys):
-    judge(number, *right(number, *EXERCISES[number][0][0]), seed=seed)
-    assert f"exercise {number} is right: " in capsys.readouterr().out
+    require_right(number, right(number, *EXERCISES[number][0][0]), seed, capsys)
 
 
 @pytest.mark.parametrize("seed", [0, 5])
-@pytest.mark.parametrize("number, answer", WRONG)
+@pytest.mark.parametrize("number, answer", answers_of(EXERCISES, 1))
 def test_a_wrong_answer_is_refused_for_each_seed(number, answer, seed, capsys):
-    with pytest.raises(Wrong):
-        judge(number, answer, seed=seed)
-    assert "is right" not in capsys.readouterr().out
+    require_refused(number, answer, seed, capsys)
 
 
 @pytest.mark.parametrize("number", EXERCISES)
 def test_an_invented_result_is_refused(number):
-    for invented in (1.0, {}, torch.ones(2), "right"):
-        with pytest.raises(Wrong, match="the function itself"):
-            judge(number, invented)
+    require_function(number)
