@@ -1,4 +1,4 @@
-"""A run folder holds everything about one training; `Run` alone knows the names of its files."""
+"""A run folder holds all about one run of training; `Run` alone knows the names of its files."""
 
 from __future__ import annotations
 
