@@ -56,7 +56,7 @@ def store(run: Path, folder: Path) -> dict[str, Any]:
     recipe = {
         k: v for k, v in trained.settings.recipe.items() if k not in ("synthetic", "teachers")
     }
-    settings = replace(trained.settings, recipe=recipe).with_value("training.init_from", "")
+    settings = replace(trained.settings, recipe=recipe).changed({"training": {"init_from": ""}})
     write_atomically(folder / "settings.json", settings.to_json())
     saved = read_checkpoint(Run(run).weights_file())
     save_checkpoint(

@@ -142,7 +142,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """
     options = read_options(arguments)
     base = load_settings(options.preset).with_assignments(options.assignments)
-    text = base.with_value("training.seed", 0).to_json()  # teachers may lie in runs/
+    text = base.changed({"training": {"seed": 0}}).to_json()  # teachers may lie in runs/
     setting = {"settings": json.loads(text.replace(f"{Path.cwd()}/", ""))}
     runs = {found["seed"]: found for found in earlier_runs(options.output, setting)}
     how = ways([*runs.values()], options.neighbours, options.moses)
@@ -156,7 +156,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if seed in done:
             continue
         say(f"seed {seed}")
-        settings, place = base.with_value("training.seed", seed), options.out / str(seed)
+        settings, place = base.changed({"training": {"seed": seed}}), options.out / str(seed)
         runs[seed] = run(settings, place, **how)
         result = {
             "command": f"python benchmarks/{command_line()}",

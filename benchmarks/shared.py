@@ -77,7 +77,7 @@ def alike(found: Any, value: Any) -> bool:
     """Whether two values are the same, or, where they are settings by section, mean the same."""
     if not isinstance(value, dict):
         return found == value
-    return Settings.from_dict(found) == Settings.from_dict(value)
+    return Settings().changed(found) == Settings().changed(value)
 
 
 def require_same_settings(folder: Path, settings: Settings) -> bool:

@@ -206,10 +206,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = read_options(arguments)
     if options.threads:
         torch.set_num_threads(options.threads)
-    given = {"training.seed": options.seed, "training.device": options.device}
+    chosen = {"seed": options.seed, "device": options.device}
+    chosen = {name: value for name, value in chosen.items() if value is not None}
     settings = load_settings(options.preset).with_assignments(options.assignments)
-    for key, value in given.items():
-        settings = settings if value is None else settings.with_value(key, value)
+    settings = settings.changed({"training": chosen})
     require_same_settings(options.out, settings)  # before anything there is scored
     board = Board(options.out, options.output, settings, options)
     speaks = os.environ.get("RANK", "0") == "0"  # of the processes that torchrun started

@@ -145,21 +145,20 @@ class Settings:
     recipe: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def from_dict(cls, sections: Any, *, where: str = "settings") -> Settings:
-        """Checked settings from nested dictionaries; what they do not name keeps its default."""
-        return cls().changed(sections, where)
-
-    @classmethod
     def load(cls, path: Path) -> Settings:
         """The settings in a file that `to_json` made.  Raises ValueError for a damaged one."""
         try:
             sections = from_json(path.read_bytes())
         except ValueError as error:
             raise ValueError(f"{path} is damaged: {error}") from None
-        return cls.from_dict(sections, where=str(path))
+        return cls().changed(sections, where=str(path))
 
     def changed(self, sections: Any, where: str = "settings") -> Settings:
         """A copy with other values, all of them checked at once, since they may need each other.
+
+        Every value gets in here, from a preset, a run, the command line or a program:
+
+            Settings().changed({"training": {"epochs": 3}, "model": {"dropout": 0.2}})
 
         Raises ValueError naming an unknown key, a value of the wrong type or one out of range.
         """
@@ -173,18 +172,13 @@ class Settings:
                 hint = f"{did_you_mean(section, merged)}; there are {', '.join(merged)}"
                 raise ValueError(f"{where}: unknown section {section!r}{hint}")
             for name in values:
-                find(f"{section}.{name}", where)
+                find_key(f"{section}.{name}", where)
             merged[section] |= values
         try:  # as JSON: in Python, strict would ask for the classes of the sections
             text = json.dumps(merged, default=lambda x: x.item() if hasattr(x, "item") else str(x))
             return TypeAdapter(Settings).validate_json(text, strict=True)
         except ValidationError as error:
             raise ValueError(f"{where}: {explain(error)}") from None
-
-    def with_value(self, key: str, value: Any, *, where: str = "settings") -> Settings:
-        """A copy with one value changed; `key` is 'section.name', or a name of one section only."""
-        section, name = find(key, where)
-        return self.changed({section: {name: value}}, where)
 
     def with_assignments(self, assignments: Iterable[str]) -> Settings:
         """A copy changed by 'key=value' strings, as given to --set; values are written as in TOML.
@@ -196,8 +190,8 @@ class Settings:
             key, equals, text = assignment.partition("=")
             if not equals:
                 raise ValueError(f"--set expects key=value, not {assignment!r}")
-            section, name = find(key.strip(), "--set")
-            sections.setdefault(section, {})[name] = parse(text.strip())
+            section, name = find_key(key.strip(), "--set")
+            sections.setdefault(section, {})[name] = parse_value(text.strip())
         return self.changed(sections, "--set").located(Path())
 
     def located(self, folder: Path) -> Settings:
@@ -279,7 +273,7 @@ def explain(error: ValidationError) -> str:
     return f"{key} {first['msg'].removeprefix('Input ')}{suffix}"
 
 
-def find(key: str, where: str) -> tuple[str, str]:
+def find_key(key: str, where: str) -> tuple[str, str]:
     """Section and name of a key that is given with or without its section.
 
     Raises ValueError, with the closest key, for one that no section has.
@@ -302,7 +296,7 @@ def find(key: str, where: str) -> tuple[str, str]:
     return section, name
 
 
-def parse(text: str) -> Any:
+def parse_value(text: str) -> Any:
     """A TOML value; a bare word, and whatever else is not one value, is taken as a string."""
     try:
         table = tomllib.loads(f"value = {text}")

@@ -14,7 +14,7 @@ from torch import Tensor
 from nmtlib.data.codec import Codec
 from nmtlib.model.transformer import Transformer
 from nmtlib.run import Run
-from nmtlib.settings import Settings
+from nmtlib.settings import Settings, find_key
 from nmtlib.training.checkpoint import (
     HEADER,
     Description,
@@ -61,9 +61,15 @@ def describe_anew(path: Path, **changes: Any) -> None:
     )
 
 
+def with_value(settings: Settings, key: str, value: Any) -> Settings:
+    """Settings with one value changed; `key` may leave its section out where one has the name."""
+    section, name = find_key(key, "a test")
+    return settings.changed({section: {name: value}})
+
+
 def set_anew(path: Path, key: str, value: Any) -> None:
     """Write a file of weights again, as if it had been trained with another setting."""
-    describe_anew(path, settings=read_checkpoint(path).described().settings.with_value(key, value))
+    describe_anew(path, settings=with_value(read_checkpoint(path).described().settings, key, value))
 
 
 def rewrite(path: Path, change: Callable[[dict[str, Any], dict[str, Tensor]], object]) -> None:

@@ -73,7 +73,7 @@ def assert_same(found: list, expected: list[Tensor]) -> None:
 
 
 def make_run(model: Transformer, folder: Path) -> Path:
-    settings = Settings.from_dict({"tokenizer": {"joint": True}})
+    settings = Settings().changed({"tokenizer": {"joint": True}})
     return write_run(folder / "run", model, settings, CODEC, CODEC).folder
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from runs_on_disk import with_value
 
 from nmtcourse import corpora
 from nmtlib.model.transformer import TransformerConfig
@@ -46,8 +47,8 @@ PATHS = st.text(max_size=8).filter(lambda path: path.strip() and "\0" not in pat
 def test_any_settings_survive_json(values):
     settings = DEFAULT
     for key, value in values.items():
-        settings = settings.with_value(key, value)
-    assert Settings.from_dict(json.loads(settings.to_json())) == settings
+        settings = with_value(settings, key, value)
+    assert Settings().changed(json.loads(settings.to_json())) == settings
 
 
 def test_every_field_can_be_set_and_only_that_one_changes():
@@ -59,7 +60,7 @@ def test_every_field_can_be_set_and_only_that_one_changes():
         for field in fields(getattr(DEFAULT, section)):
             old = getattr(getattr(DEFAULT, section), field.name)
             value = known.get(field.name, other[type(old)])
-            changed = DEFAULT.with_value(f"{section}.{field.name}", value)
+            changed = DEFAULT.changed({section: {field.name: value}})
             part = replace(getattr(DEFAULT, section), **{field.name: value})
             assert changed == replace(DEFAULT, **{section: part}) != DEFAULT
 
@@ -157,7 +158,8 @@ def test_a_value_out_of_range_is_refused_before_anything_runs():
     for key, values in wrong.items():
         for value in values:
             with pytest.raises(ValueError) as caught:
-                DEFAULT.with_value(key, value, where="my.toml")
+                section, _, name = key.partition(".")
+                DEFAULT.changed({section: {name: value}}, where="my.toml")
             message = str(caught.value)
             assert message.startswith("my.toml: ") and key in message and repr(value) in message
 
@@ -166,7 +168,7 @@ def test_a_model_that_cannot_be_built_and_what_is_no_section_are_refused():
     models = ({"d_model": 30, "n_heads": 4}, {"norm": "middle"}, {"positions": "none"})
     for changes in (*models, {"tied": "some"}, {"dropout": 1.0}):
         with pytest.raises(ValueError, match="model"):
-            Settings.from_dict({"model": changes})
+            Settings().changed({"model": changes})
     for rate in ("0.1", True, None):  # in Python; a file is refused by its types
         for name in ("dropout", "attention_dropout"):
             with pytest.raises(ValueError, match=f"{name} must be a number, not"):
@@ -178,7 +180,7 @@ def test_a_model_that_cannot_be_built_and_what_is_no_section_are_refused():
         ({"modell": {}}, "modell"),
     ):
         with pytest.raises(ValueError, match=message):
-            Settings.from_dict(values, where="preset.toml")
+            Settings().changed(values, where="preset.toml")
 
 
 def test_an_unknown_preset_is_refused_with_a_hint_and_all_names_and_a_missing_file(tmp_path):
@@ -211,7 +213,7 @@ def test_a_damaged_file_is_named_with_what_is_wrong_and_a_byte_order_mark_is_not
             load_settings(path)
         assert "own.toml" in str(caught.value)
     path = write(tmp_path / "own.toml", b"\xef\xbb\xbf[training]\nepochs = 3\n")
-    assert load_settings(path) == DEFAULT.with_value("training.epochs", 3)
+    assert load_settings(path) == DEFAULT.changed({"training": {"epochs": 3}})
 
 
 OWN = """
@@ -266,10 +268,10 @@ def test_values_that_need_each_other_are_set_together():
 def test_the_options_of_a_recipe_are_its_own():
     settings = DEFAULT.with_assignments(["recipe.name=course", "recipe.r_drop=3.0"])
     assert settings.recipe == {"name": "course", "r_drop": 3.0}
-    assert Settings.from_dict(json.loads(settings.to_json())) == settings
+    assert Settings().changed(json.loads(settings.to_json())) == settings
 
 
 def test_numbers_of_numpy_are_numbers():
-    settings = Settings().with_value("training.epochs", np.int64(3))
-    assert settings.with_value("dropout", np.float64(0.25)).model.dropout == 0.25
+    settings = Settings().changed({"training": {"epochs": np.int64(3)}})
+    assert settings.changed({"model": {"dropout": np.float64(0.25)}}).model.dropout == 0.25
     assert settings.training.epochs == 3

@@ -35,7 +35,7 @@ from nmtlib.data.codec import Codec, encode_pairs
 from nmtlib.data.corpus import Corpus, Pair
 from nmtlib.data.tokenizers import BPETokenizer
 from nmtlib.model.transformer import Transformer
-from nmtlib.settings import Settings, find
+from nmtlib.settings import Settings, find_key
 from nmtlib.training.hardware import choose_device
 from nmtlib.training.loss import smoothed_loss
 
@@ -219,7 +219,7 @@ def keys_of(path: str | Path, assignments: Sequence[str]) -> set[str]:
     sections = tomllib.loads(Path(path).read_text("utf-8"))
     given = {f"{section}.{name}" for section, values in sections.items() for name in values}
     return given | {
-        ".".join(find(value.partition("=")[0].strip(), "--set")) for value in assignments
+        ".".join(find_key(value.partition("=")[0].strip(), "--set")) for value in assignments
     }
 
 

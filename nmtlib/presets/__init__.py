@@ -42,7 +42,7 @@ def load_settings(preset: str | Path) -> Settings:
         )
     text = path.read_bytes() if path else known[preset].read_bytes()
     try:
-        settings = Settings.from_dict(tomllib.loads(text.decode("utf-8-sig")), where=preset)
+        settings = Settings().changed(tomllib.loads(text.decode("utf-8-sig")), where=preset)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         cure = "; write a path with / or in single quotes: 'C:\\data'" if b"\\" in text else ""
         raise ValueError(f"{preset} is not valid TOML in UTF-8: {error}{cure}") from None

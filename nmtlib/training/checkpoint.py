@@ -272,7 +272,7 @@ def read_description(path: Path, header: Header, config: TransformerConfig) -> D
             f"{', '.join(sorted(missing))}"
         )
     sections = {**parts["settings"], "model": asdict(config)}
-    settings = Settings.from_dict(sections, where=str(path))
+    settings = Settings().changed(sections, where=str(path))
     codecs: dict[str, Codec] = {}
     for side in ("source", "target"):
         codec = Codec.from_dict(parts[side], f"{path}: the {side}")

@@ -36,7 +36,7 @@ def test_a_named_corpus_needs_no_diagnosis(monkeypatch):
     for name in [name for name in sys.modules if name.startswith("nmtcourse.doctor")]:
         monkeypatch.delitem(sys.modules, name)
     remarks = import_module("nmtcourse.doctor.remarks")
-    settings = Settings.from_dict({"corpus": {"name": "toy-de-en"}})
+    settings = Settings().changed({"corpus": {"name": "toy-de-en"}})
     assert remarks.before_training(settings, corpus(), ()) == []
     assert "nmtcourse.doctor.diagnosis" not in sys.modules
 

@@ -84,7 +84,7 @@ def small_run(tmp_path_factory) -> Callable[..., Run]:
         sizes = {"d_model": 16, "n_heads": 2, "n_encoder_layers": 1, "n_decoder_layers": 2}
         sections = {"model": {**sizes, "d_ff": 24, "max_length": 40, **model}}
         joint = {"joint": model.get("tied") == "all"}
-        settings = Settings.from_dict({**sections, "tokenizer": joint})
+        settings = Settings().changed({**sections, "tokenizer": joint})
         settings = settings.with_vocabularies(len(source.vocab), len(target.vocab))
         torch.manual_seed(0)
         network = Transformer(settings.model)

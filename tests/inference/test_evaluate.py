@@ -127,7 +127,7 @@ def test_a_split_that_is_not_there_and_other_languages_are_refused_before_any_wo
     for split, expected in (("tests", "unknown split 'tests'"), ("challenge", "no challenge spl")):
         with pytest.raises(ValueError, match=expected):
             evaluate(stub, corpus(), split)
-    stub.settings = stub.settings.with_value("corpus.name", "toy-de-en")
+    stub.settings = stub.settings.changed({"corpus": {"name": "toy-de-en"}})
     with pytest.raises(ValueError, match="translates de-en, but the pairs of tiny are de-zh"):
         evaluate(stub, corpus(target_language="zh"))
     assert not stub.asked

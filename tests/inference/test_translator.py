@@ -254,7 +254,7 @@ def test_a_file_that_is_copied_renamed_and_zipped_translates_alone(run, tmp_path
 
 def test_what_lies_beside_the_weights_changes_no_translation(run):
     expected = Translator.load(run).translate(SENTENCES)
-    other = SETTINGS.with_value("model.n_heads", 4).with_value("decoding.beam", 1)
+    other = SETTINGS.changed({"model": {"n_heads": 4}}).changed({"decoding": {"beam": 1}})
     (run / "settings.json").write_text(other.to_json(), "utf-8")
     translator = Translator.load(run)
     assert translator.translate(SENTENCES) == expected

@@ -28,7 +28,7 @@ def settings(tmp_path_factory):
     corpus |= {"source_language": "de", "target_language": "en"}
     training = {"epochs": 1, "max_tokens": 256, "learning_rate": 1e-2, "warmup": 2}
     sections = {"corpus": corpus, "model": SMALL, "training": training}
-    return Settings.from_dict({**sections, "tokenizer": {"size": 200}})
+    return Settings().changed({**sections, "tokenizer": {"size": 200}})
 
 
 @pytest.fixture(scope="module")

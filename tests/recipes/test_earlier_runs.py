@@ -4,6 +4,7 @@ import shutil
 
 import pytest
 import torch
+from runs_on_disk import with_value
 
 from nmtcourse.recipes.recipe import train
 from nmtlib.presets import load_settings
@@ -24,7 +25,7 @@ def weights(path):
 def from_first(settings, first, **more):
     changes = {"init_from": str(first.folder), "learning_rate": 1e-9, **more}
     for key, value in changes.items():
-        settings = settings.with_value(key, value)
+        settings = with_value(settings, key, value)
     return settings
 
 
@@ -38,7 +39,9 @@ def test_it_begins_with_the_weights_and_the_words_of_that_run(settings, first, t
     pair = weights(run.model_file), weights(first.weights_file())
     torch.testing.assert_close(*pair, rtol=0, atol=1e-6)
     assert Run(tmp_path / "tuned").settings().model.dropout == 0.3
-    (untrained,) = train(tmp_path / "new", tuned.with_value("init_from", ""), report=quiet)
+    (untrained,) = train(
+        tmp_path / "new", tuned.changed({"training": {"init_from": ""}}), report=quiet
+    )
     assert record.validation_nll < untrained.validation_nll - 0.1
 
 

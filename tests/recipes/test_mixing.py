@@ -82,7 +82,7 @@ def test_synthetic_pairs_of_which_none_would_be_read_are_refused():
 def test_published_vocabularies_cannot_be_read_both_ways(tmp_path):
     published = replace(CORPUS, vocabularies=([*SPECIALS, "a"], [*SPECIALS, "b"]))
     recipe = {"name": "course", "both_directions": True}
-    settings = Settings.from_dict({"tokenizer": {"kind": "given"}, "recipe": recipe})
+    settings = Settings().changed({"tokenizer": {"kind": "given"}, "recipe": recipe})
     with pytest.raises(ValueError, match="both_directions: the vocabularies"):
         train(tmp_path / "run", settings, corpus=published)
     assert not (tmp_path / "run").exists()

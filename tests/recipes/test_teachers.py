@@ -4,7 +4,7 @@ import shutil
 from dataclasses import replace
 
 import pytest
-from runs_on_disk import describe_anew, set_anew
+from runs_on_disk import describe_anew, set_anew, with_value
 
 from nmtcourse.recipes.recipe import train
 from nmtlib.presets import load_settings
@@ -27,12 +27,13 @@ def taught_by(settings, *teachers, **more):
     taught = {"recipe.name": "course", "recipe.teachers": [str(teacher) for teacher in teachers]}
     changes = {**taught, **more}
     for key, value in changes.items():
-        settings = settings.with_value(key, value)
+        settings = with_value(settings, key, value)
     return settings
 
 
 def test_a_teacher_changes_the_loss_and_not_what_is_measured(settings, first, tmp_path):
-    given = settings.with_value("init_from", str(first.folder)).with_value("learning_rate", 1e-9)
+    start = {"init_from": str(first.folder), "learning_rate": 1e-9}
+    given = settings.changed({"training": start})
     (alone,) = train(tmp_path / "alone", given, report=quiet)
     (taught,) = train(tmp_path / "taught", taught_by(given, first.folder), report=quiet)
     assert taught.train_nll == pytest.approx(alone.train_nll, abs=1e-4)
@@ -41,7 +42,7 @@ def test_a_teacher_changes_the_loss_and_not_what_is_measured(settings, first, tm
 
 def test_who_is_taught_resumes_as_if_it_had_not_stopped(settings, first, tmp_path):
     other = first.folder.with_name("other")
-    train(other, settings.with_value("seed", 2), report=quiet)
+    train(other, settings.changed({"training": {"seed": 2}}), report=quiet)
     taught = taught_by(settings, first.folder, other, epochs=2)
     whole = train(tmp_path / "whole", taught, report=quiet)
     train(tmp_path / "parts", taught, minutes=1e-9, report=quiet)
@@ -93,7 +94,7 @@ def test_a_teacher_serves_on_another_device_than_its_own(settings, first, tmp_pa
 
 
 def test_who_translates_one_way_cannot_teach_both(settings, tmp_path):
-    joint = settings.with_value("joint", True)
+    joint = settings.changed({"tokenizer": {"joint": True}})
     one_way, both = tmp_path / "one-way", joint.changed(BOTH)
     train(one_way, both, report=quiet)
     about = describe_run(Run(one_way)).settings
@@ -103,7 +104,7 @@ def test_who_translates_one_way_cannot_teach_both(settings, tmp_path):
 
 
 def test_who_translates_both_ways_can_teach_each(settings, tmp_path):
-    joint = settings.with_value("joint", True)
+    joint = settings.changed({"tokenizer": {"joint": True}})
     train(tmp_path / "both", joint.changed(BOTH), report=quiet)
     corpus = {"source_language": "en", "target_language": "de"}
     turned = joint.changed({"corpus": corpus, **BOTH})

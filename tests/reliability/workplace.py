@@ -47,7 +47,7 @@ class Workplace:
             raise KeyboardInterrupt
 
         with contextlib.suppress(KeyboardInterrupt):
-            train("half", settings.with_value("training.epochs", 3), after_epoch=kill)
+            train("half", settings.changed({"training": {"epochs": 3}}), after_epoch=kill)
 
     def restore(self) -> None:
         """Everything as it was before the first case."""

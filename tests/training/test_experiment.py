@@ -23,7 +23,7 @@ from nmtlib.training.loss import compute_loss
 from nmtlib.training.trainer import Recipe, Trainer
 
 SIZES = {"d_model": 16, "n_heads": 2, "d_ff": 16, "n_encoder_layers": 1, "n_decoder_layers": 1}
-SETTINGS = Settings.from_dict(
+SETTINGS = Settings().changed(
     {
         "model": SIZES,
         "tokenizer": {"kind": "whitespace"},
@@ -163,7 +163,7 @@ def test_a_recipe_can_be_made_of_what_is_trained_on(corpus, tmp_path):
 
 
 def test_settings_with_a_recipe_are_not_trained_without_one(corpus, tmp_path):
-    settings = SETTINGS.with_value("recipe.r_drop", 3.0)
+    settings = SETTINGS.changed({"recipe": {"r_drop": 3.0}})
     with pytest.raises(ValueError, match=r"section \[recipe\].* or pass recipe="):
         train(tmp_path / "run", settings, corpus=corpus, report=quiet)
     assert not (tmp_path / "run").exists()
@@ -171,7 +171,7 @@ def test_settings_with_a_recipe_are_not_trained_without_one(corpus, tmp_path):
 
 def test_a_run_says_where_its_corpus_was_read_and_not_where_other_settings_say(corpus, tmp_path):
     few = replace(load_corpus("toy-en-de"), train=load_corpus("toy-en-de").train[:40])
-    settings = SETTINGS.with_value("corpus.name", "toy-de-en")
+    settings = SETTINGS.changed({"corpus": {"name": "toy-de-en"}})
     train(tmp_path / "read", settings, corpus=few, minutes=1e-9, report=quiet)
     assert Run(tmp_path / "read").settings().corpus == CorpusSettings("toy-en-de")
     train(tmp_path / "in-memory", settings, corpus=corpus, minutes=1e-9, report=quiet)
@@ -198,7 +198,11 @@ def test_a_run_with_an_attention_of_ones_own_is_loaded_with_it_alone(corpus, tmp
         lambda: Translator.load(tmp_path / "run"),
         lambda: load_model(tmp_path / "run" / "model.safetensors"),
         lambda: train(tmp_path / "run", resume=True, **how),
-        lambda: train(tmp_path / "more", SETTINGS.with_value("init_from", tmp_path / "run"), **how),
+        lambda: train(
+            tmp_path / "more",
+            SETTINGS.changed({"training": {"init_from": tmp_path / "run"}}),
+            **how,
+        ),
     ):
         with pytest.raises(ValueError, match="was trained with attention=Sharper, not with"):
             load()

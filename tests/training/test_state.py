@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from runs_on_disk import rewrite
+from runs_on_disk import rewrite, with_value
 
 from nmtlib.data.batching import make_example
 from nmtlib.experiment import digest_of
@@ -90,10 +90,11 @@ def test_a_model_is_not_chosen_from_weights_of_another_one(tmp_path):
 def test_an_identity_changes_with_what_is_learned_and_not_with_where():
     settings = Settings()
     for key, value in [("device", "cpu"), ("beam", 7), ("corpus.train", ["moved.tsv"])]:
-        assert settings.with_value(key, value).identity() == settings.identity(), key
-    changes = [("seed", 2), ("d_ff", 8), ("lowercase", True), ("epochs", 99), ("recipe.r_drop", 1)]
+        assert with_value(settings, key, value).identity() == settings.identity(), key
+    changes = [("training.seed", 2), ("model.d_ff", 8), ("tokenizer.lowercase", True)]
+    changes += [("training.epochs", 99), ("recipe.r_drop", 1)]
     for key, value in changes:
-        assert settings.with_value(key, value).identity() != settings.identity(), key
+        assert with_value(settings, key, value).identity() != settings.identity(), key
     moved = make_example([4], [5, 5]), make_example([4, 5], [5])
     split = make_example([4, 5], [5]), make_example([4], [5, 5])
     texts = [SENTENCES, SENTENCES[1:], moved, split]
