@@ -12,6 +12,8 @@ from nmtcourse.teaching import judge
 from nmtcourse.teaching.exercises import Wrong
 
 Answers = tuple[Callable[..., Any], ...]
+# A judge draws its inputs with a seed: one at a commit, another one by night.
+SEEDS = [0, pytest.param(5, marks=pytest.mark.nightly)]
 
 
 def answers_of(exercises: Mapping[str, Any], which: int) -> list[tuple[str, Answers]]:

@@ -6,6 +6,7 @@ from functools import cache
 
 import pytest
 import torch
+from attempts import SEEDS
 from torch import nn
 
 from nmtcourse.teaching import judge, load_toy
@@ -515,7 +516,7 @@ RIGHT = [(number, answer) for number, (right, _) in EXERCISES.items() for answer
 WRONG = [(number, answer) for number, (_, wrong) in EXERCISES.items() for answer in wrong]
 
 
-@pytest.mark.parametrize("seed", [0, 5])
+@pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("number, answer", RIGHT)
 def test_a_right_answer_passes_for_each_seed(number, answer, seed, capsys):
     before = torch.get_rng_state()
@@ -524,7 +525,7 @@ def test_a_right_answer_passes_for_each_seed(number, answer, seed, capsys):
     assert torch.equal(before, torch.get_rng_state())
 
 
-@pytest.mark.parametrize("seed", [0, 5])
+@pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("number, answer", WRONG)
 def test_a_wrong_answer_is_refused_for_each_seed(number, answer, seed, capsys):
     with pytest.raises(Wrong):

@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from attempts import answers_of, require_function, require_refused, require_right
+from attempts import SEEDS, answers_of, require_function, require_refused, require_right
 from torch import nn
 from torch.nn import functional as F
 
@@ -687,13 +687,13 @@ EXERCISES = {  # number: right answers, wrong answers; an answer may be several 
 }
 
 
-@pytest.mark.parametrize("seed", [0, 5])
+@pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("number, answer", answers_of(EXERCISES, 0))
 def test_a_right_answer_passes_for_each_seed(number, answer, seed, capsys):
     require_right(number, answer, seed, capsys)
 
 
-@pytest.mark.parametrize("seed", [0, 5])
+@pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("number, answer", answers_of(EXERCISES, 1))
 def test_a_wrong_answer_is_refused_for_each_seed(number, answer, seed, capsys):
     require_refused(number, answer, seed, capsys)

@@ -4,7 +4,7 @@ import copy
 
 import pytest
 import torch
-from attempts import answers_of, require_function, require_refused, require_right
+from attempts import SEEDS, answers_of, require_function, require_refused, require_right
 from sacrebleu.metrics import CHRF
 from torch import Tensor
 
@@ -309,13 +309,13 @@ EXERCISES = {  # right answers, wrong answers
 }
 
 
-@pytest.mark.parametrize("seed", [0, 5])
+@pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("number, answer", answers_of(EXERCISES, 0))
 def test_a_right_answer_passes_for_each_seed(number, answer, seed, capsys):
     require_right(number, answer, seed, capsys)
 
 
-@pytest.mark.parametrize("seed", [0, 5])
+@pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("number, answer", answers_of(EXERCISES, 1))
 def test_a_wrong_answer_is_refused_for_each_seed(number, answer, seed, capsys):
     require_refused(number, answer, seed, capsys)

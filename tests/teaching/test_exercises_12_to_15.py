@@ -5,7 +5,7 @@ from statistics import mean, stdev
 
 import pytest
 import torch
-from attempts import answers_of, require_function, require_refused, require_right
+from attempts import SEEDS, answers_of, require_function, require_refused, require_right
 from torch.nn import functional as F
 
 from nmtcourse.teaching.cost import training_memory
@@ -303,13 +303,13 @@ EXERCISES = {
 }
 
 
-@pytest.mark.parametrize("seed", [0, 5])
+@pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("number", EXERCISES)
 def test_a_right_answer_passes_for_each_seed(number, seed, capsys):
     require_right(number, right(number, *EXERCISES[number][0][0]), seed, capsys)
 
 
-@pytest.mark.parametrize("seed", [0, 5])
+@pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("number, answer", answers_of(EXERCISES, 1))
 def test_a_wrong_answer_is_refused_for_each_seed(number, answer, seed, capsys):
     require_refused(number, answer, seed, capsys)
