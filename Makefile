@@ -8,7 +8,7 @@ JOBS ?= auto
 # one thread adds in one order, one hash seed orders a set one way
 CALM := OMP_NUM_THREADS=1 PYTHONHASHSEED=0
 
-.PHONY: train style test test-all test-extras lab extras site notebooks checkpoints mutation oldest bench readme homework slides print processors
+.PHONY: train style test test-notebooks test-slow test-all test-extras lab extras site notebooks checkpoints mutation oldest bench readme homework slides print processors
 .DEFAULT_GOAL := test
 
 $(VENV)/installed: requirements.txt pyproject.toml
@@ -30,8 +30,14 @@ train: $(VENV)/installed  ## train the bundled German-English corpus and transla
 style: $(VENV)/installed  ## format, lint and types
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
 
-test: style  ## style and all tests that a commit has to pass
-	NMTLIB_RECORDED_SEEDS=1 $(CALM) $(BIN)/python -m pytest --nbval -q -n $(JOBS)
+test: style  ## style, types, and the tests of a commit, each within about a second
+	$(CALM) $(BIN)/python -m pytest -q -n $(JOBS) -m "not slow and not nightly" tests
+
+test-notebooks: $(VENV)/installed  ## the sixteen notebooks of the course, against their stored outputs
+	NMTLIB_RECORDED_SEEDS=1 $(CALM) $(BIN)/python -m pytest --nbval -q -n $(JOBS) notebooks
+
+test-slow: $(VENV)/installed  ## the tests that take longer, each another promise than those of a commit
+	$(CALM) $(BIN)/python -m pytest -q -n $(JOBS) -m "slow and not nightly" tests
 
 test-all: style  ## all tests, also those that wait for the night
 	$(CALM) $(BIN)/python -m pytest --nbval -q -n $(JOBS) -m ""

@@ -6,32 +6,32 @@
     python benchmarks/core_mutants.py --survivors      # judge again those that lived the last time
 
 A mutant is a copy of nmtlib with one expression or statement changed (see mutated.py).
-The tests run on it in four steps, and it is killed by the first that fails: the fast tests of its
-room, the slow ones that a commit runs, those of the command line and the settings, and the fast
-ones of all rooms together and of the recipes.  A file that is in no room has the command line
-first, then the fast tests of training.
+The tests run on it in four steps, and it is killed by the first that fails.  Three steps are what
+`make test` runs: the tests of its room, those of the command line and the settings, and those of
+all rooms together and of the recipes.  A file that is in no room has the command line first, then
+the tests of training.  The fourth are the slow tests of its room, which `make test-slow` runs.
 What uses more processor time than `LIMIT` is killed too: the mutant does not end.  Before the first
 one, the same tests must pass on a copy in which nothing changed.
 
 Writes results/core-mutants.json and CORE_MUTANTS.md beside this script, anew after each mutant, and
-nothing with --only.  A survivor needs a reason: `reasons` in core_mutants.toml, by place
-and change.
+nothing with --only.  A run that was ended goes on where it was, as long as nmtlib and its tests are
+the same.  A survivor needs a reason: `reasons` in core_mutants.toml, by place and change.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import hashlib
 import json
 import os
-import random
 import resource
 import shutil
 import sys
 import tempfile
 import tomllib
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -62,7 +62,6 @@ ACROSS = [
 COMMAND_LINE = ["tests/test_settings.py", "tests/test_cli.py", "tests/test_files.py"]
 FAST = "not slow and not nightly and not extras"
 SLOW = "slow and not nightly and not extras"
-COMMIT = "not nightly and not extras"
 
 
 @dataclass(frozen=True)
@@ -115,12 +114,12 @@ def steps_of(file: str) -> list[tuple[str, list[str]]]:
     room = file.split("/")[0]
     if room in ROOMS:
         places = [f"tests/{room}"]
-        return [(FAST, places), (SLOW, places), (COMMIT, COMMAND_LINE), (FAST, ACROSS)]
+        return [(FAST, places), (FAST, COMMAND_LINE), (FAST, ACROSS), (SLOW, places)]
     return [
         (FAST, COMMAND_LINE),
-        (SLOW, COMMAND_LINE),
         (FAST, ["tests/training"]),
         (FAST, ACROSS),
+        (SLOW, COMMAND_LINE),
     ]
 
 
@@ -187,14 +186,17 @@ def page(result: dict) -> str:
     counts = Counter(mutant["judgement"] for mutant in result["mutants"])
     total = sum(counts.values())
     killed = total - counts["survived"]
+    at_a_commit = killed - counts["step 4"]
     lines = [
         "# What the tests of a commit notice",
         "",
         "Written by `python benchmarks/core_mutants.py` from `results/core-mutants.json`.",
         "",
-        f"**{killed} of {total}** mutants of `nmtlib` are killed ({killed / total:.0%}). They were "
-        f"drawn with seed {result['seed']} from {result['all']:,}: operators, constants, "
-        "conditions, calls and statements, each changed in one place.",
+        f"**{at_a_commit} of {total}** mutants of `nmtlib` are killed by the tests of a commit "
+        f"({at_a_commit / total:.0%}), and {killed} ({killed / total:.0%}) together with the slow "
+        f"tests of their room (step 4). They were drawn with seed {result['seed']} from "
+        f"{result['all']:,}: operators, constants, conditions, calls and statements, each changed "
+        "in one place.",
         "",
         "| killed by | mutants |",
         "|---|--:|",
@@ -212,6 +214,15 @@ def page(result: dict) -> str:
             reason = known.get(f"{mutant['file']}: {mutant['change']}", "not read yet")
             lines.append(f"| {place} | `{change}` | {reason} |")
     return "\n".join(lines) + "\n"
+
+
+def judged_before(result: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The judgements of a run that was ended, where it had the same code and the same draw."""
+    if not RESULT.is_file():
+        return []
+    stored = json.loads(RESULT.read_text("utf-8"))
+    same = all(stored.get(name) == result[name] for name in ("seed", "code", "all"))
+    return stored["mutants"] if same else []
 
 
 def judge_survivors() -> int:
@@ -236,6 +247,25 @@ def judge_survivors() -> int:
     return 0
 
 
+def draw(mutants: Iterable[Mutant], seed: int) -> list[Mutant]:
+    """The mutants in an order of chance, which a change elsewhere in the package does not alter."""
+
+    def lot(mutant: Mutant) -> str:
+        text = f"{seed} {mutant.file} {mutant.line} {mutant.change}"
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    return sorted(mutants, key=lot)
+
+
+def digest_of_code() -> str:
+    """What the judgements hang on: every file of nmtlib and of the tests."""
+    digest = hashlib.sha256()
+    for folder in ("nmtlib", "tests"):
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            digest.update(path.relative_to(ROOT).as_posix().encode() + path.read_bytes())
+    return digest.hexdigest()
+
+
 def write(result: dict) -> None:
     """Write the result and its page."""
     RESULT.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", "utf-8")
@@ -255,13 +285,13 @@ def main() -> int:
         return judge_survivors()
     files = sorted((ROOT / "nmtlib").rglob("*.py"))
     every = [mutant for path in files for mutant in mutants_of(path)]
-    chosen = [m for m in every if options.only in (None, m.file)]
-    random.Random(options.seed).shuffle(chosen)
+    chosen = draw((m for m in every if options.only in (None, m.file)), options.seed)
     require_that_tests_pass(sorted({mutant.file for mutant in chosen}))
-    judged: list[dict[str, Any]] = []
-    result = {"command": "python benchmarks/core_mutants.py", "seed": options.seed}
-    result |= {"all": len(every), "mutants": judged}
-    for mutant in chosen[: options.number or 400]:
+    result: dict[str, Any] = {"command": "python benchmarks/core_mutants.py", "seed": options.seed}
+    result |= {"code": digest_of_code(), "all": len(every)}
+    judged = judged_before(result) if options.only is None else []
+    result["mutants"] = judged
+    for mutant in chosen[len(judged) : options.number or 400]:
         judgement = judge(mutant)
         about = {"file": mutant.file, "line": mutant.line, "change": mutant.change}
         judged.append({**about, "judgement": judgement})

@@ -92,6 +92,7 @@ def test_each_page_of_a_notebook_opens_in_colab_and_binder_once_there_is_an_addr
     assert (ROOT / "environment.yml").is_file(), "from which Binder builds"
 
 
+@pytest.mark.slow
 def test_a_copy_for_colab_installs_the_package_and_links_to_whole_addresses(tmp_path):
     copies = colab.write_copies(tmp_path, FORK, "trunk")
     assert len(copies) == len(set(copies)) and len(copies) >= 2 * (16 + 12)

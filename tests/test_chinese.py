@@ -210,6 +210,7 @@ def lost_places(path):
             yield page
 
 
+@pytest.mark.slow
 def test_links_lead_to_headings_and_never_to_an_english_page_that_is_translated():
     for path in PAGES:
         assert list(lost_places(path)) == []  # their anchors on the site: test_site

@@ -165,6 +165,7 @@ def test_after_each_epoch_one_sentence_is_translated_with_the_weights_of_then(tr
     assert len(shown) == 2
 
 
+@pytest.mark.slow
 def test_the_same_command_makes_the_same_model(call, preset, trained, tmp_path):
     assert call("train", preset, "--out", tmp_path / "again")[0] == 0
     assert same_weights(tmp_path / "again", trained[0], "model", "best")
@@ -217,6 +218,7 @@ def test_a_run_killed_before_its_first_save_can_be_resumed(
     assert same_weights(tmp_path / "run", trained[0])
 
 
+@pytest.mark.slow
 def test_resuming_a_finished_run_changes_no_weights(call, run):
     before = contents(run)
     status, printed, _ = call("train", "--resume", "--out", run)
@@ -255,6 +257,7 @@ def test_a_resumed_run_translates_with_its_best_epoch_so_far(call, train, tmp_pa
     assert all(torch.equal(used[name], best[name]) for name in best)
 
 
+@pytest.mark.slow
 def test_the_newest_run_is_resumed_whatever_its_folders_time_is(
     call, refused, preset, tmp_path, monkeypatch
 ):
@@ -288,6 +291,7 @@ WRONG = """kind=words kind=given size=2 n_heads=3 norm=middle dropout=1.5 tied=a
 training.max_tokens=3 training.max_length=1 device=nonsense decoding.beam=0"""
 
 
+@pytest.mark.slow
 def test_a_start_that_fails_leaves_nothing_behind(call, refused, preset, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     before = contents(tmp_path)
@@ -548,6 +552,7 @@ def test_a_shipped_model_is_scored_and_left_as_it_is(call, tmp_path, monkeypatch
     assert sorted(SHIPPED.rglob("*")) == before
 
 
+@pytest.mark.slow
 def test_data_lists_the_corpora_and_checks_one(call, tmp_path, monkeypatch):
     monkeypatch.setenv("NMTLIB_DATA", str(tmp_path / "cache"))
     status, printed, _ = call("data", "list")

@@ -42,6 +42,7 @@ def test_the_page_is_that_of_the_record():
     assert licences.PAGE.read_text("utf-8") == licences.page(RECORD["files"])
 
 
+@pytest.mark.slow
 def test_every_file_that_has_a_known_sentence_is_named():
     """Without the corpora: the sentences that are shipped are known by their numbers."""
     assert licences.scan(licences.recorded()).data() == RECORD

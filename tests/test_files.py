@@ -223,6 +223,7 @@ APART = (
 )
 
 
+@pytest.mark.slow
 def test_nothing_else_opens_a_file_for_writing():
     found = []
     for package in ("nmtlib", "nmtcheck", "nmtcourse"):

@@ -34,6 +34,7 @@ def run_python(code: str) -> str:
     return done.stdout.splitlines()[-1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", ["torch", "nmtlib"])
 def test_threads_spin_where_torch_comes_first(first, monkeypatch):
     monkeypatch.delenv("OMP_WAIT_POLICY")

@@ -33,6 +33,7 @@ def translations(*arguments):
         return main(["translate", *arguments]), printed.getvalue()
 
 
+@pytest.mark.slow
 @settings(max_examples=15)
 @given(TEXTS)
 @example(LONG[:300])

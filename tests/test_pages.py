@@ -68,6 +68,7 @@ def test_a_page_holds_texts_for_pictures_and_folds_answers(book):
     assert 'aria-label="Slide 4 of 4"' in page and "draw()" not in page
 
 
+@pytest.mark.slow
 def test_a_deck_of_its_own_has_a_claim_a_cell_and_a_few_words_on_each_slide():
     for name, own in deck.DECKS.items():
         book = nbformat.read(pages.NOTEBOOKS / f"{name}.ipynb", as_version=4)

@@ -207,6 +207,7 @@ def all_problems(given: list[list[str]]) -> dict[str, str]:
     return {command: problem for command, problem in found.items() if problem}
 
 
+@pytest.mark.slow
 def test_what_a_page_says_can_be_done():
     for page in PAGES:
         text = page.read_text("utf-8")
@@ -289,6 +290,7 @@ def test_the_doors_of_the_first_screen_lead_to_what_reads_on_any_host(tmp_path):
         assert all((ROOT / door).is_file() for door in here)
 
 
+@pytest.mark.slow
 def test_the_explorer_that_comes_with_the_project_is_that_of_its_program(tmp_path):
     explorer = explore("cmn-en-zh", tmp_path / "explorer.html").read_bytes()
     stored = (ROOT / "figures" / "explorer.html").read_bytes()

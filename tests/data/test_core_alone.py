@@ -20,6 +20,7 @@ def test_the_core_alone_names_what_it_needs(tmp_path):
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.slow
 def test_each_preset_without_a_recipe_trains_and_is_scored_by_the_core_alone(tmp_path):
     languages, pairs = ("de", "en"), load_corpus("toy-de-en").train[:40]
     bare = Corpus.from_pairs(pairs, pairs[:4], languages=languages)

@@ -126,6 +126,7 @@ alignments = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), unique=Tr
 pairs = st.builds(Pair, st.text("ab ", min_size=1), st.text("xy ", min_size=1), alignments)
 
 
+@pytest.mark.slow
 @given(st.lists(pairs, max_size=3), st.lists(pairs, min_size=1, max_size=3))
 def test_reversing_swaps_both_sides_and_twice_is_the_corpus_again(train, test):
     corpus = Corpus("tiny-de-en", "de", "en", train=train, test=test, vocabularies=(["de"], ["en"]))

@@ -266,6 +266,7 @@ def test_from_dict_refuses_what_it_cannot_build():
             from_dict(description)
 
 
+@pytest.mark.slow
 def test_the_marked_corpus_stays_token_for_token():
     if not check("cmn-en-zh").ok:
         pytest.skip("cmn-en-zh is not in the cache; fetch it with: nmtlib data fetch cmn-en-zh")

@@ -63,6 +63,7 @@ SHIFTS = [
 ]
 
 
+@pytest.mark.slow
 def test_shifted_lines_are_found_where_they_begin(tmp_path):
     for name, lines, first in SHIFTS:
         splits = toy(name)
@@ -163,6 +164,7 @@ STRANGERS = {  # corpora that learners bring: how each pair looks, and what is s
 }
 
 
+@pytest.mark.slow
 def test_what_learners_bring_is_noticed(own):
     sound = deepcopy(own.splits)
     for how, words in STRANGERS.values():

@@ -64,6 +64,7 @@ COLUMNS = {
 }
 
 
+@pytest.mark.slow
 def test_columns_that_training_refuses_are_proposed_and_written_by_fix(tmp_path):
     for name, (file, rows, separator) in COLUMNS.items():
         path, clean = tmp_path / file, tmp_path / f"clean {name}"

@@ -82,6 +82,7 @@ def test_a_score_that_broken_texts_spoil_is_named_and_right_after_the_repair(own
     assert logged == {why for _, why in BROKEN.values()}
 
 
+@pytest.mark.slow
 def test_another_encoding_is_decoded_only_when_the_reader_says_so(own, model):
     for own.encoding in ("cp1252", "utf-16"):
         settings, text = fixed(own)

@@ -43,6 +43,7 @@ def test_a_plan_has_enough_updates_and_a_short_warm_up(name, count):
     assert settings.tokenizer.joint and settings.model.tied == "all"
 
 
+@pytest.mark.slow
 def test_more_text_is_read_less_often_and_dropped_less():
     pairs = load_corpus("toy-de-en").train
     plans = [plan_for(pairs[:2_000], count).sections() for count in (500, 5_000, 50_000, 500_000)]
@@ -70,6 +71,7 @@ def test_the_copy_has_its_settings_with_a_reason_each(tmp_path):
     assert {name: written[name] for name in plan.sections()} == plan.sections()
 
 
+@pytest.mark.slow
 def test_what_is_set_stays_and_the_rest_follows_the_text(tmp_path):
     own = Own(tmp_path, toy(train=300, validation=40, test=40), tokenizer="lowercase = false")
     path = own.write()
@@ -92,6 +94,7 @@ def load_settings_of(folder):
     return Settings.load(folder / "settings.json")
 
 
+@pytest.mark.slow
 def test_a_warm_up_of_half_the_training_is_told(tmp_path):
     own = Own(tmp_path, toy(train=200, validation=20, test=20))
     path = own.write()

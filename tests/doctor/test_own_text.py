@@ -44,6 +44,7 @@ def follow(tmp_path, monkeypatch, *more):
     return printed
 
 
+@pytest.mark.slow
 def test_the_page_leads_from_two_files_to_a_translator(tmp_path, monkeypatch):
     assert len(commands()) == 6
     first, fixed, again, trained, scored, _ = follow(
@@ -74,6 +75,7 @@ def test_the_chinese_page_has_the_numbers_code_and_links_of_the_english_one():
     assert list(edition.differences(english, chinese)) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["multi30k-de-en", "cmn-en-zh"])
 def test_public_corpora_have_notes_but_no_false_warning(name):
     if not os.environ.get("NMTLIB_DATA") or not is_here(name).ok:

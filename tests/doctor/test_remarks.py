@@ -52,6 +52,7 @@ def test_a_training_says_in_two_lines_what_is_wrong():
     assert "source and target look exchanged" in first
 
 
+@pytest.mark.slow
 def test_a_run_is_told_of_its_corpus_and_at_its_end_how_to_train_on(tmp_path):
     own = Own(tmp_path, toy(train=200, validation=20, test=20))
     own.splits["validation"] = own.splits["train"][:20]
@@ -89,6 +90,7 @@ def test_a_back_translation_goes_on_from_no_impossible_place(translator, tmp_pat
         assert out.read_bytes() == before
 
 
+@pytest.mark.slow
 def test_a_moved_corpus_resumes_where_it_is_now_and_nothing_else(tmp_path):
     own = Own(tmp_path / "before", toy(train=200, validation=20, test=20))
     own.folder.mkdir()
@@ -109,6 +111,7 @@ def test_a_moved_corpus_resumes_where_it_is_now_and_nothing_else(tmp_path):
     assert status == 1 and "corpus" in text
 
 
+@pytest.mark.slow
 def test_a_moved_run_with_epochs_left_trains_to_its_end(tmp_path):
     own = Own(tmp_path / "before", toy(train=200, validation=20, test=20))
     own.folder.mkdir()

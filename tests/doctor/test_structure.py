@@ -174,6 +174,7 @@ def test_a_message_of_a_program_is_no_translation(own, tmp_path):
     assert " 2 (0.5%)" in row(check(own.write())[1], "a side that recurs"), "known, if rare"
 
 
+@pytest.mark.slow
 def test_lines_with_keys_are_joined_by_them(own, tmp_path):
     lines = [[f"GEN {n // 30 + 1}:{n % 30 + 1}\t{text}" for text in pair]
              for n, pair in enumerate(own.splits["train"])]  # fmt: skip
@@ -207,6 +208,7 @@ def test_copies_are_dropped_and_names_stay(own, tmp_path):
     assert len(corpus.train) == 340 and Pair("Anna", "Anna") in corpus.train
 
 
+@pytest.mark.slow
 def test_the_level_follows_the_share(own):
     sound = list(own.splits["train"])
     for share, level in ((0.05, "note"), (0.2, "warning"), (0.6, "wrong")):

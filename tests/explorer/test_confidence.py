@@ -94,6 +94,7 @@ def test_the_command_warns_and_translates_all_the_same(capsys):
         assert ("not in its training text: dich" in err) == heard
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", some(MODELS))
 def test_the_page_doubts_what_python_doubts_and_offers_nothing_doubtful(model, engine_of):
     engine = engine_of(find_run(model))

@@ -43,6 +43,7 @@ def test_the_sliders_reach_the_settings_of_every_model(engine_of):
     assert refused == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", some(MODELS))
 def test_each_part_that_is_taken_away_changes_what_one_reads(model, engine_of):
     engine = engine_of(find_run(model))

@@ -73,6 +73,7 @@ def assert_same_trace(trace: dict, logits: torch.Tensor, maps: dict) -> None:
             torch.testing.assert_close(given, weights, **CLOSE)
 
 
+@pytest.mark.slow
 def test_logits_and_maps_are_those_of_pytorch(shipped):
     sources = shipped.sources[:20]
     targets = said(shipped.translator, sources)

@@ -53,6 +53,7 @@ def test_a_page_holds_the_run_and_needs_nothing_else(small_run, tmp_path):
     assert outside == [], "a page asks nobody for anything"
 
 
+@pytest.mark.slow
 def test_every_shipped_model_has_a_page(tmp_path):
     for run in SHIPPED.iterdir():
         page = explore(run.name, tmp_path / f"{run.name}.html")
@@ -75,6 +76,7 @@ def test_the_command_writes_a_page_and_replaces_only_its_own(small_run, tmp_path
     assert "is a folder" in refused("explore", run.folder, "--out", tmp_path)
 
 
+@pytest.mark.slow
 def test_what_cannot_be_a_page_is_refused(small_run, tmp_path, refused):
     out = tmp_path / "x.html"
     large = small_run(d_model=256, d_ff=2048, n_encoder_layers=2)

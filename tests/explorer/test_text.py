@@ -1,5 +1,6 @@
 """The page cuts text as the package does, and joins it again as the package does."""
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -65,6 +66,7 @@ def sentences() -> list[str]:
     return [text.encode("utf-16", "surrogatepass").decode("utf-16", "replace") for text in found]
 
 
+@pytest.mark.slow
 def test_a_text_has_the_same_tokens_ids_and_unknown_words(engine_of):
     for name in CODECS:
         package, texts = codec(CODECS[name]), sentences()

@@ -105,6 +105,7 @@ def test_beam_one_equals_greedy(seed, eos_bias):
     assert [h[0].ids for h in beam_search(model, SOURCE, 1)] == greedy_search(model, SOURCE)
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(seed=st.integers(0, 10_000), eos_bias=st.floats(-3, 3), beam=st.integers(1, 5))
 def test_the_score_is_the_models_own_and_a_sentence_is_found_alike_alone_and_in_a_batch(
@@ -122,6 +123,7 @@ def test_the_score_is_the_models_own_and_a_sentence_is_found_alike_alone_and_in_
             assert h.score == pytest.approx(h.log_prob / length_norm(len(h.ids) + 1, 1.0), abs=1e-8)
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(seed=st.integers(0, 10_000))
 def test_greedy_takes_the_best_word_each_time_by_full_decoding(seed):
@@ -139,6 +141,7 @@ def test_greedy_takes_the_best_word_each_time_by_full_decoding(seed):
         assert ids == prefix[1:]
 
 
+@pytest.mark.slow
 def test_more_patience_finds_what_scores_at_least_as_high():
     scores = {  # 20 models, three sentences each
         p: [h[0].score for s in range(20) for h in beam_search(make(s), SOURCE, 2, patience=p)]
@@ -240,6 +243,7 @@ def test_what_no_search_can_do_is_refused():
         greedy_search(make(), SOURCE, max_length=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("penalty", [-10.0, 10.0])
 def test_the_steepest_length_penalties_give_finite_scores(penalty):
     model = make(eos_bias=-50.0, max_length=1000)

@@ -103,6 +103,7 @@ def test_who_translates_one_way_cannot_teach_both(settings, tmp_path):
         train(tmp_path / "run", taught_by(both, one_way), report=quiet)
 
 
+@pytest.mark.slow
 def test_who_translates_both_ways_can_teach_each(settings, tmp_path):
     joint = settings.changed({"tokenizer": {"joint": True}})
     train(tmp_path / "both", joint.changed(BOTH), report=quiet)

@@ -55,6 +55,7 @@ def kept_bytes(config, sizes, precision, checkpointing=False):
     return sum(kept.values()) - batch.labels.numel() * config.target_vocab_size * 4
 
 
+@pytest.mark.slow
 def test_the_operations_are_those_that_torch_counts():
     for config, sizes in product(CONFIGS.values(), SIZES):
         model = Transformer(config)
@@ -67,6 +68,7 @@ def test_the_operations_are_those_that_torch_counts():
 PRECISIONS, CHECKPOINTING = (torch.float32, torch.bfloat16), (False, True)
 
 
+@pytest.mark.slow
 def test_the_memory_is_what_autograd_keeps():
     for config, sizes, *how in product(CONFIGS.values(), SIZES, PRECISIONS, CHECKPOINTING):
         memory = training_memory(config, *sizes, precision=how[0], checkpointing=how[1])
@@ -97,6 +99,7 @@ PEAKS = [  # vocabulary, layers, sizes, and what is largest there
 ]
 
 
+@pytest.mark.slow
 def test_the_peak_is_that_of_a_training_step():
     for (vocabulary, layers, sizes), *how in product(PEAKS, PRECISIONS, CHECKPOINTING):
         depth = {"n_encoder_layers": layers, "n_decoder_layers": layers}

@@ -54,6 +54,7 @@ def points(labels, groups=("x", "y", "x")) -> str:
     return text_of(plots.scatter([[0, 0], [1, 2], [3, 1]], labels, groups=list(groups)))
 
 
+@pytest.mark.slow
 def test_a_change_that_the_eye_sees_changes_the_text():
     a, low = attention(), dict.fromkeys(range(20), 0.02)
     maps = [heat(each) for each in (a, a / 2, np.tril(a), np.eye(8), np.tril(np.ones((8, 8))))]

@@ -17,6 +17,7 @@ def test_a_new_model_is_always_the_same_and_has_its_moments():
     assert other.checkpoint_activations and not one.checkpoint_activations
 
 
+@pytest.mark.slow
 def test_operations_of_an_epoch_are_those_that_torch_counts():
     batches = [steps.random_batch(2, 5), steps.random_batch(1, 9)]
     for checkpointing in (False, True):

@@ -105,6 +105,7 @@ def test_the_same_value_made_anew_has_the_same_text():
     assert identify(TransformerConfig(5, 6)) != identify(TransformerConfig(5, 7))
 
 
+@pytest.mark.slow
 def test_a_shipped_translator_is_known_by_its_weights_and_others_are_unknown():
     german, english = load_toy("de-en"), load_toy("en-zh")
     assert identify(german) == identify(load_toy("de-en")) != identify(english)

@@ -47,7 +47,7 @@ def helped(seed):
 @pytest.fixture
 def page(monkeypatch):
     """A page whose function `doubled` is recorded with the seeds 1, 2, 3: each gave -1."""
-    monkeypatch.delenv("NMTLIB_RECORDED_SEEDS", raising=False)  # `make test` sets it
+    monkeypatch.delenv("NMTLIB_RECORDED_SEEDS", raising=False)  # `make test-notebooks` sets it
     names = asking.page(PAGE)
     inputs = read_inputs(names["doubled"])
     code = {name: f"{text}  # 注释" for name, text in inputs.code.items()}  # of the Chinese page
@@ -60,6 +60,7 @@ def ask(page, *arguments, name="99.doubled", seeds=(1, 2, 3), live=1):
     return by_seed(name, page["doubled"], *arguments, seeds=seeds, live=live)
 
 
+@pytest.mark.slow
 def test_the_first_seeds_run_and_the_others_are_recorded(page, capsys):
     first = {"y": [2.0], 7: [6, 0.3333]}
     assert ask(page) == [first, -1, -1] and ask(page).note == "seeds 2, 3 recorded"
@@ -135,6 +136,7 @@ def test_recorded_seeds_may_stand_for_live_ones(page, monkeypatch, capsys):
     assert "SHARES changed" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_cache_that_was_filled_with_other_data_is_emptied(page):
     before = ask(page)[0][7][0]
     page["SHARES"] = {7: 3000}

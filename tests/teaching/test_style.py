@@ -39,6 +39,7 @@ def test_chinese_is_drawn_without_a_warning(caplog):
     assert (dog != dog[0, 0]).any() and (dog != cat).any()  # missing glyphs all look alike
 
 
+@pytest.mark.slow
 def test_the_fonts_have_every_character_of_the_corpora():
     fonts = (style.CJK_FONT, font_manager.findfont("DejaVu Sans"))
     letters = {letter for font in fonts for letter in TTFont(font).getBestCmap()}

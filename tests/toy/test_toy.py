@@ -181,6 +181,7 @@ def finite(sentence: Sentence) -> int:
     return next(position for position, (_, keys) in enumerate(items) if key in keys)
 
 
+@pytest.mark.slow
 def test_german_verb_second_in_statements_first_in_questions(sampled):
     for sentence in sampled:
         if sentence.speaker:
@@ -276,6 +277,7 @@ def text(corpus, side: str) -> dict[str, list[str]]:
     return {split: [getattr(pair, side) for pair in corpus.split(split)] for split in SPLITS}
 
 
+@pytest.mark.slow
 def test_the_bundled_files_are_what_their_script_writes(tmp_path):
     bundle.write(tmp_path)
     written = {path.name: path.read_bytes() for path in tmp_path.iterdir()}

@@ -234,6 +234,7 @@ def test_a_training_ends_where_another_run_has_taken_its_place(tmp_path):
         trainer.fit()
 
 
+@pytest.mark.slow
 def test_saves_by_the_clock_change_no_bit(tmp_path, monkeypatch):
     torch.manual_seed(0)
     weights = Transformer(CONFIG).state_dict()

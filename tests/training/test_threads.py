@@ -69,6 +69,7 @@ def test_a_thread_that_draws_changes_no_bit_of_a_training(preset, tmp_path, chec
         assert_same(weights(preset, tmp_path / "beside", option), alone)
 
 
+@pytest.mark.slow
 def test_two_trainings_in_two_threads_are_those_of_one(preset, tmp_path):
     alone = {seed: weights(preset, tmp_path / str(seed), f"seed={seed}") for seed in (1, 7)}
     found = {}
