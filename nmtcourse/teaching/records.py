@@ -28,8 +28,8 @@ from nmtcourse.teaching.language import mark, say
 
 RECORDED = Path(__file__).parent / "recorded" / "seeds.json"
 DIGITS = 4  # of a recorded number
-# `make test-notebooks` sets it: there recorded seeds stand for those that a reader sees run.  What is printed
-# is the same.  By night, and with `pytest --nbval`, they run.
+# `make test-notebooks` sets it: there recorded seeds stand for those that a reader sees run.  What
+# is printed is the same.  By night, and with `pytest --nbval`, they run.
 IN_HASTE = "NMTLIB_RECORDED_SEEDS"
 filled: WeakKeyDictionary[Any, Inputs] = WeakKeyDictionary()  # what was read as a cache was filled
 
