@@ -12,11 +12,12 @@ from matplotlib.figure import Figure
 from nmtcourse.teaching.hardware_lab import Timeline
 from nmtcourse.teaching.language import say
 from nmtcourse.teaching.records import common_note
-from nmtcourse.teaching.style import COLOURS, SEQUENTIAL, WIDTH
+from nmtcourse.teaching.style import COLOURS, LINES, SEQUENTIAL, WIDTH
 
 MIB = 2**20
 SHADES = ("#EAF2F8", "#FDF2E9", "#E9F7EF", "#F5EEF8", "#F4F4F4")
-FIELDS = {"sign": "#4D4D4D", "exponent (how large)": "#E69F00", "mantissa (how exact)": "#56B4E9"}
+# of different lightness, so that grey paper tells them apart
+FIELDS = {"sign": "#1A1A1A", "exponent (how large)": "#E69F00", "mantissa (how exact)": "#0072B2"}
 
 
 def memory_of_a_step(run: Timeline, lasting: Mapping[str, int], *, title: str = "") -> Figure:
@@ -26,6 +27,7 @@ def memory_of_a_step(run: Timeline, lasting: Mapping[str, int], *, title: str = 
     for number, (name, size) in enumerate(lasting.items()):
         top = base + size / MIB
         ax.fill_between(x, base, top, label=name, color=COLOURS[number], alpha=0.85, lw=0)
+        ax.plot(x, np.full(len(x), top), color="white", lw=1)  # a seam, also on grey paper
         base = top
     levels = base + np.array([0, *run.levels]) / MIB
     colour = COLOURS[len(lasting)]
@@ -54,7 +56,8 @@ def number_formats(formats: Mapping[str, tuple[int, int]]) -> Figure:
         label = say(f"{exponent} + {mantissa} bits")
         ax.text(len(kinds) + 0.2, -row, label, ha="left", va="center", fontsize=8)
     for line, (name, colour) in enumerate(FIELDS.items()):
-        ax.text(1 + 10 * line, 0.75, say(name), color=colour, ha="left", fontsize=8)
+        ax.bar(1 + 12 * line, 0.3, 0.92, bottom=0.72, color=colour)
+        ax.text(2 + 12 * line, 0.75, say(name), ha="left", fontsize=8)
     ax.set(xlim=(-5, 38), ylim=(-len(formats) + 0.4, 1.1))
     ax.axis("off")
     return figure
@@ -114,7 +117,7 @@ def seeds(curves: Mapping[str, Sequence[Sequence[float]]], every: int, *, title:
     for number, (way, losses) in enumerate(curves.items()):
         smooth = np.array(losses).reshape(len(losses), -1, every).mean(axis=-1)
         x = every * np.arange(1, smooth.shape[1] + 1)
-        look = {"color": COLOURS[number], "ls": ("-", "--", ":")[number % 3]}
+        look = {"color": COLOURS[number], "ls": LINES[number % len(LINES)]}
         for curve in smooth:
             ax.plot(x, curve, lw=0.7, alpha=0.7, **look)
         ax.plot(x, smooth.mean(axis=0), label=way, lw=2.4, **look)

@@ -51,6 +51,7 @@ STYLE = {
     "xtick.labelsize": 8,
     "ytick.labelsize": 8,
     "legend.fontsize": 8,
+    "legend.title_fontsize": 8,  # a title that is larger than its entries looks like a heading
     "legend.frameon": False,
     "figure.titlesize": 11,
     "text.color": "black",

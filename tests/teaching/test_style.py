@@ -10,9 +10,11 @@ import pytest
 import torch
 from fontTools.ttLib import TTFont
 from matplotlib import font_manager
+from matplotlib.colors import to_rgb
 
 from nmtcourse.doctor.known import check
-from nmtcourse.teaching import style
+from nmtcourse.teaching import hardware_pictures, style
+from nmtcourse.teaching.training_pictures import draw_seeds
 from nmtlib.data import corpora
 
 
@@ -58,3 +60,19 @@ def test_a_notebook_computes_with_one_thread():
         assert torch.get_num_threads() == 1
     finally:
         torch.set_num_threads(threads)
+
+
+def test_the_title_of_a_legend_is_as_large_as_its_entries():
+    style.setup()
+    curve = [([1, 2], [3.0, 4.0])]
+    legend = draw_seeds({"one": curve, "other": curve}).legend(title="seeds 1, 2 recorded")
+    entries = {text.get_fontsize() for text in legend.get_texts()}
+    assert {legend.get_title().get_fontsize()} == entries
+    plt.close("all")
+
+
+def test_the_fields_of_a_number_are_told_apart_in_grey():
+    greys = sorted(
+        np.dot(to_rgb(c), (0.299, 0.587, 0.114)) for c in hardware_pictures.FIELDS.values()
+    )
+    assert np.diff(greys).min() > 0.2
