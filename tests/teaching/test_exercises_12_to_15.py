@@ -1,6 +1,7 @@
 """The exercises of notebooks 12 to 15: right answers pass, and wrong answers are refused."""
 
 from collections import Counter
+from math import ceil
 from statistics import mean, stdev
 
 import pytest
@@ -90,6 +91,11 @@ def sizes_of_tokens(sentences, minima):
     return [sum(count for count in counts.values() if count >= least) for least in minima]
 
 
+def sizes_by_sentence(sentences, minima):
+    counts = Counter(word for sentence in sentences for word in set(sentence.split()))
+    return [sum(count >= least for count in counts.values()) for least in minima]
+
+
 def always_one(sentences, minima):
     return [1] * len(minima)
 
@@ -102,6 +108,16 @@ def kappa_of_even_chances(mine, theirs):
     return (plain_agreement(mine, theirs) - 0.25) / 0.75
 
 
+def kappa_of_pooled_shares(mine, theirs):
+    seen, shares = plain_agreement(mine, theirs), Counter([*mine, *theirs])
+    chance = sum((count / (2 * len(mine))) ** 2 for count in shares.values())
+    return (seen - chance) / (1 - chance) if chance < 1 else 0.0
+
+
+def kappa_of_one_kind_is_one(mine, theirs):
+    return 1.0 if {*mine, *theirs} == {"right"} else right("13.2", "kappa")[0](mine, theirs)
+
+
 def keep_least_confident(pairs, confidences, share):
     return right("13.3", "keep_confident")[0](pairs, [-c for c in confidences], share)
 
@@ -109,6 +125,18 @@ def keep_least_confident(pairs, confidences, share):
 def keep_by_rank(pairs, confidences, share):
     ranked = sorted(range(len(pairs)), key=lambda i: -confidences[i])
     return [pairs[i] for i in ranked[: round(share * len(pairs))]]
+
+
+def keep_rounded_up(pairs, confidences, share):
+    return right("13.3", "keep_confident")[0](
+        pairs, confidences, ceil(share * len(pairs)) / len(pairs)
+    )
+
+
+def keep_rounded_down(pairs, confidences, share):
+    return right("13.3", "keep_confident")[0](
+        pairs, confidences, int(share * len(pairs)) / len(pairs)
+    )
 
 
 def keep_the_first(pairs, confidences, share):
@@ -286,9 +314,21 @@ EXERCISES = {
         [("decoder_layer_bytes",)],
         [bytes_of_half, bytes_of_an_encoder_layer, bytes_without_tables],
     ),
-    "13.1": ([("sizes",)], [sizes_of_more, sizes_of_tokens, always_one]),
-    "13.2": ([("kappa",)], [plain_agreement, kappa_of_even_chances]),
-    "13.3": ([("keep_confident",)], [keep_least_confident, keep_by_rank, keep_the_first]),
+    "13.1": ([("sizes",)], [sizes_of_more, sizes_of_tokens, sizes_by_sentence, always_one]),
+    "13.2": (
+        [("kappa",)],
+        [plain_agreement, kappa_of_even_chances, kappa_of_pooled_shares, kappa_of_one_kind_is_one],
+    ),
+    "13.3": (
+        [("keep_confident",)],
+        [
+            keep_least_confident,
+            keep_by_rank,
+            keep_rounded_up,
+            keep_rounded_down,
+            keep_the_first,
+        ],
+    ),
     "14.1": ([("wrong_pronoun",)], [only_she, pronoun_in_letters, any_other_pronoun]),
     "14.2": ([("segment",)], [segment_from_right, shortest_first, single_characters]),
     "14.3": ([("choose",)], [always_the_first, none_if_all_slip, last_without_slip]),

@@ -52,10 +52,12 @@ def judge_3(
     keep_confident: Callable[[list[Pair], list[float], float], list[Pair]], *, draw: Random
 ) -> str:
     """The pairs in which a model is most confident, in their old order."""
-    for _ in range(20):
-        pairs = [Pair(f"s{number}", f"t{number}") for number in range(draw.randint(1, 12))]
+    cases = [(9, 0.25), (11, 0.8)]  # 2.25 and 8.8 pairs: neither rounded up nor rounded down
+    for _ in range(18):
+        cases.append((draw.randint(1, 12), draw.choice([0.0, 0.25, 0.5, 0.8, 1.0])))
+    for size, share in cases:
+        pairs = [Pair(f"s{number}", f"t{number}") for number in range(size)]
         confidences = [-draw.random() for _ in pairs]
-        share = draw.choice([0.0, 0.25, 0.5, 0.8, 1.0])
         ranked = sorted(range(len(pairs)), key=lambda i: -confidences[i])
         best = sorted(ranked[: round(share * len(pairs))])
         expected = [pairs[i] for i in best]
