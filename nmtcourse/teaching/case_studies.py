@@ -25,7 +25,7 @@ from nmtlib.training.history import EpochRecord
 
 RECORDED = Path(__file__).parent / "recorded"
 STATIONS, FACTS = RECORDED / "german_english.json", RECORDED / "corpus_facts.json"
-TEACHERS, JUDGED = RECORDED / "teachers.json", RECORDED / "judged.json"
+JUDGED = RECORDED / "judged.json"
 CAPTIONS = Path(__file__).parent / "captions.tsv"  # 20 sentences of our own
 CLEAR = 0.05  # p below it is more than luck
 # What makes the first 40 German validation sentences hard: their numbers, found by reading them.
@@ -107,11 +107,6 @@ def judged() -> dict[str, Any]:
     return json.loads(JUDGED.read_text("utf-8"))
 
 
-def teachers() -> dict[str, Any]:
-    """What `benchmarks/teachers.py` measured: back-translation in miniature, for three seeds."""
-    return json.loads(TEACHERS.read_text("utf-8"))
-
-
 def own_captions() -> list[Pair]:
     """Twenty German descriptions of imagined pictures, with an English reference."""
     return read_pairs([CAPTIONS])
@@ -148,25 +143,14 @@ def draw_gains(stations: Sequence[Station]) -> Axes:
     return ax
 
 
-def draw_teachers() -> Axes:
-    """BLEU against synthetic pairs for each real one, made by the young and the shipped model."""
-    lesson = teachers()
-    x = [0, *lesson["ratios"]]
-    lines = {}
-    for arm in ("from the young teacher", "from the shipped teacher"):
-        runs = [[run["no synthetic pairs"][0], *run[arm]] for run in lesson["runs"]]
-        lines[say(arm.replace("teacher", "model"))] = over(x, runs)
-    names = {"xlabel": "synthetic pairs for each real one", "ylabel": "validation BLEU"}
-    ax = draw_seeds(lines, **{axis: say(name) for axis, name in names.items()})
-    ax.set_xticks(x)
-    return ax
-
-
-def draw_report(trainings: Mapping[str, Sequence[Sequence[EpochRecord]]]) -> Figure:
+def draw_report(
+    trainings: Mapping[str, Sequence[Sequence[EpochRecord]]], *, legend: str = ""
+) -> Figure:
     """The four curves of a report: NLL above, perplexity below, training left, validation right.
 
     `trainings` has for each label the histories of its seeds, thin lines with a thick mean.  A
     point is an epoch, drawn at the mean number of updates that the seeds had made at its end.
+    `legend` is the title of the legend: what the labels count.
     """
     ends = {
         key: [statistics.mean(r.updates for r in ended) for ended in zip(*histories, strict=True)]
@@ -189,7 +173,10 @@ def draw_report(trainings: Mapping[str, Sequence[Sequence[EpochRecord]]]) -> Fig
         axes[row, 0].set_ylabel(say(label or name))
     for ax in axes[1]:
         ax.set_xlabel(say("updates"))
-    for ax in axes.flat[1:]:
-        if legend := ax.get_legend():
-            legend.remove()
+    for number, ax in enumerate(axes.flat):
+        shown = ax.get_legend()
+        if shown and number == 0 and legend:
+            shown.set_title(legend)
+        elif shown and number > 0:
+            shown.remove()
     return figure
