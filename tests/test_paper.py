@@ -1,6 +1,7 @@
 """What a reader is told holds: links, commands, tables, versions, the order of the packages."""
 
 import ast
+import json
 import re
 import runpy
 import shlex
@@ -455,3 +456,16 @@ def test_environment_yml_leaves_every_version_to_requirements_txt():
     expected = ["pip", {"pip": ["-r requirements.txt"]}]
     assert rest == expected, "a conda package would escape the pins"
     assert SpecifierSet(PROJECT["requires-python"]).contains(python.removeprefix("python="))
+
+
+def test_what_a_report_asked_has_a_cell_that_speaks_of_it():
+    rows = re.findall(
+        r"^\| .* \| \[\w+\]\((.+)\) \| `(.+)` \| (.+) \|$",
+        (ROOT / "docs" / "mission.md").read_text("utf-8"),
+        re.MULTILINE,
+    )
+    assert rows
+    for notebook, cell_id, word in rows:
+        cells = json.loads((ROOT / "docs" / notebook).read_text("utf-8"))["cells"]
+        sources = {cell["id"]: "".join(cell["source"]) for cell in cells}
+        assert word in sources[cell_id], (notebook, cell_id)
