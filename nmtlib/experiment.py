@@ -116,13 +116,16 @@ def train(
             tags = {f"{side}_language": getattr(corpus, f"{side}_language") for side in SIDES}
             settings = replace(settings, corpus=corpus.origin or CorpusSettings(**tags))
 
-        origin = None
+        start = None
         if settings.training.init_from and not saved:
             languages = settings.corpus.languages
-            origin = find_origin(settings.training.init_from, languages, settings.tokenizer)
+            start = find_start(settings.training.init_from, languages, settings.tokenizer)
 
-        if known := saved or (origin and origin.described()):
-            codecs = known.source, known.target
+        # A resume has the vocabularies of its run, and a run that starts from another has those.
+        if saved:
+            codecs = saved.source, saved.target
+        elif start:
+            codecs = start.described().source, start.described().target
         else:
             codecs = make_codecs(corpus, settings.tokenizer, processes)
         settings = settings.with_vocabularies(*(len(codec.vocab) for codec in codecs))
@@ -153,7 +156,7 @@ def train(
         command = saved.command if saved else run.command() or command_line()
         description = Description(settings, *codecs, command)
 
-        model = make_model(settings.model, settings.training.seed, attention, origin)
+        model = make_model(settings.model, settings.training.seed, attention, start)
         trainer = Trainer(
             model,
             training,
@@ -216,14 +219,14 @@ def working_in(folder: str | Path, device: str, *, resume: bool) -> Iterator[tup
         processes.close()
 
 
-def find_origin(name: str, languages: tuple[str, str], tokenizer: TokenizerSettings) -> Checkpoint:
+def find_start(name: str, languages: tuple[str, str], tokenizer: TokenizerSettings) -> Checkpoint:
     """The weights that `training.init_from` names: a run, by folder or name, or one file of it.
 
     Raises FileNotFoundError where there is none, ValueError where it reads other text.
     """
     try:
-        origin = read_checkpoint(find_weights(name))
-        theirs = origin.described().settings
+        start = read_checkpoint(find_weights(name))
+        theirs = start.described().settings
     except (FileNotFoundError, ValueError) as error:
         raise type(error)(f"training.init_from: {error}") from None
     require_languages(f"training.init_from: {name}", theirs, languages, either_way=tokenizer.joint)
@@ -232,7 +235,7 @@ def find_origin(name: str, languages: tuple[str, str], tokenizer: TokenizerSetti
             f"training.init_from: the vocabularies of {name} were made with "
             f"{json.dumps(asdict(theirs.tokenizer))}; give this run the same [tokenizer]"
         )
-    return origin
+    return start
 
 
 def require_languages(
@@ -266,15 +269,15 @@ def make_codecs(corpus: Corpus, tokenizer: TokenizerSettings, processes: Process
 
 
 def make_model(
-    config: TransformerConfig, seed: int, attention: AttentionClass, origin: Checkpoint | None
+    config: TransformerConfig, seed: int, attention: AttentionClass, start: Checkpoint | None
 ) -> Transformer:
     """A model with the first weights of a seed, or with those of the run that it starts from."""
     with DrawingFrom(torch.Generator().manual_seed(seed % SEEDS)):
         model = Transformer(config, attention)
-    if origin:
-        origin.require_config(config, free=("dropout", "attention_dropout"))
-        origin.require_attention(attention)
-        load_weights(model, origin.tensors, where=origin.path)
+    if start:
+        start.require_config(config, free=("dropout", "attention_dropout"))
+        start.require_attention(attention)
+        load_weights(model, start.tensors, where=start.path)
     return model
 
 

@@ -97,7 +97,7 @@ def new_folder(out: Path) -> Iterator[Path]:
     killed leaves it, and the next one removes it.  Raises FileExistsError where a folder of that
     name was not made here, OSError naming `out` where the disk is full.
     """
-    OutFolder("new folder").require(out)
+    OutFolder("new folder").prepare(out)
     out = out.resolve()
     out.parent.mkdir(parents=True, exist_ok=True)
     part = part_of(out)
@@ -192,11 +192,14 @@ class OutFolder:
     is_ours: Callable[[Path], bool] = is_never_ours
 
     def __call__(self, text: str) -> Path:
-        self.require(path := Path(text))
+        self.prepare(path := Path(text))
         return path
 
-    def require(self, path: Path) -> None:
-        """Raise OSError unless the folder can be written without a loss."""
+    def prepare(self, path: Path) -> None:
+        """Raise OSError unless the folder can be written without a loss.
+
+        What an ended `new_folder` of this name has left is removed.
+        """
         if self.is_ours is is_never_ours:  # `new_folder` will make it
             remove_unfinished(part_of(path))
         if not path.exists():

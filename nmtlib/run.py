@@ -21,7 +21,7 @@ RUNS = Path("runs")  # where `nmtlib train` puts others
 WEIGHTS = ".safetensors"
 # What `write_atomically` leaves of a file of a run where it is killed.
 PART = re.compile(
-    r"((settings|confidence|familiar|[\w.-]+-beam\d[\w.-]*)\.json|(log|samples)\.txt"
+    r"((settings|confidence|[\w.-]+-beam\d[\w.-]*)\.json|(log|samples)\.txt"
     r"|[\w.-]+-beam\d[\w.-]*\.txt|history\.csv|curves\.png"
     r"|(state|best|model|epoch-\d{3,})\.safetensors)\.[0-9a-f]{8}\.part"
 )

@@ -133,8 +133,8 @@ class DecodingSettings:
 class Settings:
     """All settings of one experiment, by section.
 
-    The vocabulary sizes of `model` are 0 until the vocabularies are made.  `recipe` names what
-    `nmtlib.experiment` asks for a loss or examples of its own; its other keys are that recipe's.
+    The vocabulary sizes of `model` are 0 until the vocabularies are made.  `recipe` is the
+    section that the command of the course makes a `Recipe` of; `nmtlib.train` alone refuses it.
     """
 
     corpus: CorpusSettings = CorpusSettings()

@@ -59,7 +59,7 @@ def export(
     if out is None:
         out = Path(f"{folder.resolve().name}-{to}") if source.ships else folder / to
     out = Path(out)
-    NEW_FOLDER.require(out)
+    NEW_FOLDER.prepare(out)
     translator = Translator.load(run, device="cpu")
     require_expressible(translator.model.config, to)
     with new_folder(out) as part:

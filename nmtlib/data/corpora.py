@@ -219,10 +219,10 @@ def load_corpus(
     settings.require_one_origin()
     if settings.name:
         source = find(settings.name, sources)
-        pairs = source.read(source.fetch(root))
+        known = source.read(source.fetch(root))
         if settings.name != source.name:
-            pairs = pairs.reversed()
-        return replace(pairs, origin=settings)
+            known = known.reversed()
+        return replace(known, origin=settings)
     languages = settings.languages
     if all(languages) and not any(getattr(settings, split) for split in FILES):
         raise ValueError(

@@ -227,7 +227,8 @@ class Beams(NamedTuple):
         """BOS alone for each sentence."""
         rows = torch.arange(sentences, device=device)
         ids = torch.full((sentences, 1, 1), BOS, device=device)
-        return cls(rows, ids, torch.zeros(sentences, 1, dtype=dtype, device=device), ids[..., 0])
+        log_prob = torch.zeros(sentences, 1, dtype=dtype, device=device)
+        return cls(rows, ids, log_prob, torch.zeros_like(ids[..., 0]))  # no step before: no parents
 
     def grow(self, logp: Tensor, count: int) -> Beams:
         """The `count` best prefixes with one more token; logp (n, w, V) is that of all of them."""

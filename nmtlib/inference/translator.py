@@ -115,7 +115,8 @@ class Translator:
     def attention(self, sentence: str, translation: str | None = None) -> AttentionMap:
         """The cross-attention while the model reads a sentence and predicts its translation.
 
-        `translation` is the model's own unless given.  Raises ValueError for an empty sentence.
+        `translation` is the model's own unless given.  Raises ValueError for an empty sentence,
+        or for an attention that records no weights.
         """
         if not sentence.strip():
             raise ValueError("an empty sentence has no tokens to attend to; give a sentence")
@@ -123,6 +124,11 @@ class Translator:
         batch = collate([self.example(sentence, translation)]).to(self.device)
         with record_attention(self.model) as maps:
             self.model(batch.source, batch.decoder_input)
+        if not all(maps.values()):
+            raise ValueError(
+                f"{self.model.attention.__name__} records no weights: its weighted_values does not "
+                "call that of MultiHeadAttention"
+            )
         weights = [calls[0] for name, calls in maps.items() if name.endswith("cross_attention")]
         source = self.source.vocab.decode(batch.source[0].tolist())
         target = self.target.vocab.decode(batch.labels[0].tolist())

@@ -40,8 +40,9 @@ class Transformer(nn.Module):
     """Source ids (B, S) and target ids (B, T) -> logits (B, T, V) for the token after each.
 
     `attention` is the class of every attention, `MultiHeadAttention` or a subclass: override
-    `weighted_values` for other weights, and training, decoding and `record_attention` follow; what
-    depends on positions takes them from its argument `start`.  With `positions="rotary"` it must be
+    `weighted_values` for other weights, and training and decoding follow, and `record_attention` as
+    long as it calls that of its base class; what depends on positions takes them from its argument
+    `start`.  With `positions="rotary"` it must be
     a subclass of `RotaryAttention`.
     """
 

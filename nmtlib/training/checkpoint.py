@@ -419,11 +419,18 @@ def load_state(
 def require_identity(path: Path, saved: Mapping[str, str], given: Mapping[str, str]) -> None:
     """Raise ValueError unless what a training reads besides its run is what it was."""
     for name in sorted(saved.keys() | given.keys()):
-        if saved.get(name) != given.get(name):
+        if saved.get(name) == given.get(name):
+            continue
+        if name.startswith("recipe."):
+            before, now = saved.get(name, "nmtlib's own"), given.get(name, "nmtlib's own")
             raise ValueError(
-                f"{path} belongs to another run: {name} changed since it was written; restore what "
-                "was there, or train anew"
+                f"{path} was trained with {name} = {before}, not with {now}; pass the same recipe "
+                "again, or train anew"
             )
+        raise ValueError(
+            f"{path} belongs to another run: {name} changed since it was written; restore what "
+            "was there, or train anew"
+        )
 
 
 def keep_epoch(

@@ -6,7 +6,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -73,7 +73,7 @@ class Recipe:
     `loss` is called with model, batch and settings.  `examples` gives those of each epoch, counted
     from 0, instead of the training split.  `optimizer` makes one for the model, `update` makes a
     step of it, on batches of the `loader`; None is `plain_update`.  `identity` holds a digest of
-    each thing besides the settings that a resume must find unchanged.
+    each thing besides the settings and these functions that a resume must find unchanged.
     """
 
     loss: Loss = smoothed_loss
@@ -82,6 +82,20 @@ class Recipe:
     loader: type[BatchLoader] = BatchLoader
     update: Update | None = None
     identity: Mapping[str, str] = field(default_factory=dict)
+
+    def described(self) -> dict[str, str]:
+        """What a resume compares: `identity`, and the names of all parts that are not nmtlib's.
+
+        >>> Recipe(update=print, identity={"teachers": "3a7f"}).described()
+        {'teachers': '3a7f', 'recipe.update': 'print'}
+        """
+        names = dict(self.identity)
+        for part in fields(self):
+            value = getattr(self, part.name)
+            if part.name != "identity" and value is not part.default:
+                # An instance has no name of its own, but its class has one.
+                names[f"recipe.{part.name}"] = getattr(value, "__qualname__", type(value).__name__)
+        return names
 
 
 def require_shardable(recipe: Recipe) -> None:
@@ -296,19 +310,21 @@ class Trainer:
 
     def save(self) -> None:
         """Save all that `resume` needs; all processes call it."""
-        if self.run and self.sharded:
+        if not self.run:
+            return
+        if self.sharded:  # a work of all processes
             self.whole = gather_model(self.model, self.processes)
             moments = gather_moments(self.model, self.optimizer, self.processes)
-        elif self.run and self.processes.is_main:
+        else:
             moments = checkpoint.moments_of(self.model, self.optimizer)
-        if self.run and self.whole and self.processes.is_main:
+        if self.whole and self.processes.is_main:
             precision = str(self.precision).removeprefix("torch.")
             state = checkpoint.State.model_validate(
                 {
                     "progress": self.progress,
                     "precision": precision,
                     "threads": self.threads,
-                    "identity": dict(self.recipe.identity),
+                    "identity": self.recipe.described(),
                 }
             )
             checkpoint.save_state(self.run, self.whole, moments, state, self.description)
@@ -326,7 +342,7 @@ class Trainer:
         if not self.run:
             raise ValueError("a trainer without a run saves nothing and cannot be resumed")
         state = checkpoint.load_state(
-            self.run, self.model, self.optimizer, self.recipe.identity, self.description
+            self.run, self.model, self.optimizer, self.recipe.described(), self.description
         )
         self.progress, self.precision = state.progress, getattr(torch, state.precision)
         done, threads, path = self.progress, state.threads, self.run.state_file

@@ -19,7 +19,7 @@ from nmtlib.model.transformer import Transformer, TransformerConfig
 from nmtlib.run import Run
 from nmtlib.settings import CorpusSettings, Settings, TrainingSettings
 from nmtlib.training.checkpoint import load_model
-from nmtlib.training.loss import compute_loss
+from nmtlib.training.loss import compute_loss, smoothed_loss
 from nmtlib.training.trainer import Recipe, Trainer
 
 SIZES = {"d_model": 16, "n_heads": 2, "d_ff": 16, "n_encoder_layers": 1, "n_decoder_layers": 1}
@@ -208,3 +208,39 @@ def test_a_run_with_an_attention_of_ones_own_is_loaded_with_it_alone(corpus, tmp
             load()
     with pytest.raises(ValueError, match="with nmtlib's own attention, not with attention=Sharper"):
         Translator.load(tmp_path / "plain", attention=Sharper)
+
+
+def doubled(model, batch, settings):
+    loss, totals = smoothed_loss(model, batch, settings)
+    return 2 * loss, totals
+
+
+def sgd(model):
+    return torch.optim.SGD(model.parameters(), lr=1e-2)
+
+
+def test_a_run_with_a_loss_of_ones_own_goes_on_with_it_alone(corpus, tmp_path):
+    how = {"corpus": corpus, "report": quiet}
+    train(tmp_path / "run", SETTINGS, recipe=Recipe(loss=doubled), minutes=1e-9, **how)
+    before = (tmp_path / "run" / "state.safetensors").read_bytes()
+    with pytest.raises(ValueError, match=r"recipe\.loss = doubled, not with nmtlib's own"):
+        train(tmp_path / "run", resume=True, **how)
+    other = Recipe(loss=doubled, optimizer=sgd)
+    with pytest.raises(ValueError, match=r"recipe\.optimizer = nmtlib's own, not with sgd"):
+        train(tmp_path / "run", resume=True, recipe=other, **how)
+    assert (tmp_path / "run" / "state.safetensors").read_bytes() == before
+    assert train(tmp_path / "run", resume=True, recipe=Recipe(loss=doubled), **how)
+
+
+class Alone(MultiHeadAttention):
+    """Its sum is its own, so nobody can record its weights."""
+
+    def weighted_values(self, query, keys, values, mask, start):
+        return values.mean(dim=2, keepdim=True).expand_as(query)
+
+
+def test_an_attention_that_records_nothing_is_told(corpus, tmp_path):
+    train(tmp_path / "run", SETTINGS, corpus=corpus, attention=Alone, report=quiet)
+    translator = Translator.load(tmp_path / "run", attention=Alone)
+    with pytest.raises(ValueError, match="Alone records no weights"):
+        translator.attention(corpus.validation[0].source, corpus.validation[0].target)
