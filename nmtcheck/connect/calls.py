@@ -41,6 +41,9 @@ MASKS = (
     "flat",
 )
 
+MEMORY = re.compile("mem|enc|src|source")
+TARGET = re.compile("trg|tgt|target|dec")
+
 
 def called(
     *,
@@ -55,6 +58,7 @@ def called(
     keyword: str = "",
     head: str = "",
     labels: str = "",
+    staged: bool = False,
 ) -> Callable[[Any, Tensor, Tensor], Tensor]:
     """`Adapter.logits` for a model that is not called as `model(source, target)`.
 
@@ -65,7 +69,8 @@ def called(
     target: masks of one of the kinds `MASKS`, or lengths.  `keyword` names the decoder's input, if
     it is not the second argument; `head` the module that makes logits of what the model returns.
     `labels` names an argument without which it does not run: it returns a loss, whose logits are
-    read at their softmax.
+    read at their softmax.  `staged`: it has no forward, but `encode` and `decode`.  Logits
+    (B * T, V) get their two axes back.
     """
 
     def logits(model: Any, source: Tensor, target: Tensor) -> Tensor:
@@ -81,9 +86,11 @@ def called(
         by_name = {keyword: target} if keyword else {}
         by_name |= {labels: target} if labels else {}
         with Softened() if labels else contextlib.nullcontext() as last:
-            found = model(source, *([] if keyword else [target]), *rest, **more, **by_name)
+            run = Stages(model) if staged else model
+            found = run(source, *([] if keyword else [target]), *rest, **more, **by_name)
         found = last.table(target) if labels else unpacked(found, first)
         found = getattr(model, head)(found) if head else found
+        found = with_two_axes(found, target, time_major)
         return (found.transpose(0, 1) if time_major else found)[:, :length]
 
     return logits
@@ -105,6 +112,70 @@ class Softened(TorchFunctionMode):
     def table(self, ids: Tensor) -> Tensor:
         """The logits (B, T, V) of ids (B, T)."""
         return self.read.reshape(*ids.shape, -1)
+
+
+class Stages:
+    """A model without a forward of its own, called by `encode` and then by `decode`.
+
+    >>> class Model(nn.Module):
+    ...     def encode(self, src, src_mask): return src * src_mask
+    ...     def decode(self, memory, src_mask, tgt): return memory + tgt
+    >>> [p.name for p in Stages(Model()).parameters]
+    ['source', 'target', 'src_mask']
+    >>> Stages(Model())(torch.ones(1), torch.ones(1), src_mask=3)
+    tensor([4.])
+    """
+
+    def __init__(self, model: nn.Module):
+        self.encode, self.decode = (getattr(model, name) for name in ("encode", "decode"))
+        both = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        self.parameters = [inspect.Parameter(name, both) for name in ("source", "target")]
+        own = {p.name: p for stage in (self.encode, self.decode) for p in arguments_of(stage)}
+        self.parameters += [p for p in own.values() if is_extra(p.name)]
+
+    @staticmethod
+    def of(model: nn.Module) -> Stages | None:
+        """The stages of a model without a forward; None for any other."""
+        if type(model).forward is not nn.Module.forward:
+            return None
+        both = all(callable(getattr(model, name, None)) for name in ("encode", "decode"))
+        return Stages(model) if both else None
+
+    def __call__(self, source: Tensor, target: Tensor, **extras: Any) -> Any:
+        first, *others = arguments_of(self.encode)
+        memory = self.encode(source, **{p.name: extras[p.name] for p in others if p.name in extras})
+        memory = memory[0] if isinstance(memory, tuple | list) else memory
+        read = arguments_of(self.decode)
+        named = {p.name: extras[p.name] for p in read if p.name in extras}
+        plain = [p.name for p in read if not is_extra(p.name) and p.default is p.empty]
+        # Of two arguments one is the memory: it says so, or the other says that it is the target.
+        plain.sort(key=lambda name: MEMORY.search(name.lower()) is None)
+        plain.sort(key=lambda name: TARGET.search(name.lower()) is not None)
+        named |= dict(zip(plain, (memory, target), strict=False))
+        return self.decode(**named)
+
+
+def arguments_of(function: Callable[..., Any]) -> list[inspect.Parameter]:
+    """The arguments of a function that can be given by name."""
+    several = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD
+    return [p for p in inspect.signature(function).parameters.values() if p.kind not in several]
+
+
+def is_extra(name: str) -> bool:
+    """Whether an argument is a mask or lengths, by its name."""
+    return bool(MASK.search(name.lower())) or "len" in name.lower()
+
+
+def with_two_axes(logits: Any, target: Tensor, time_major: bool) -> Any:
+    """Logits (B, T, V) where a model returns (B * T, V), and anything else as it is."""
+    if not isinstance(logits, Tensor) or logits.dim() != 2:
+        return logits
+    sentences = target.size(1) if time_major else target.size(0)
+    if len(logits) % sentences:
+        return logits
+    steps = len(logits) // sentences
+    axes = (steps, sentences) if time_major else (sentences, steps)
+    return logits.reshape(*axes, -1)
 
 
 def filled_up(ids: Tensor, fixed: int, pad: int) -> Tensor:
@@ -179,16 +250,18 @@ def unsure_masks(adapter: Adapter, way: dict[str, Any], seed: int) -> tuple[str,
 
 def conventions_with(adapter: Adapter, model: nn.Module, filled: tuple[str, ...]) -> dict[str, Any]:
     """The options of `called` with which a model works whose masks `filled` are given as well."""
-    parameters = list(inspect.signature(model.forward).parameters.values())
-    needed = [p.name for p in parameters if p.default is p.empty and p.kind is not p.VAR_KEYWORD]
+    stages = Stages.of(model)
+    parameters = stages.parameters if stages else arguments_of(model.forward)
+    needed = [p.name for p in parameters if p.default is p.empty]
     # What is "padded" is a sentence, and no mask.
-    plain = [(name, name.lower()) for name in needed[1:]]
-    extras = [name for name, lower in plain if MASK.search(lower) or "len" in lower]
+    extras = [name for name in needed[1:] if is_extra(name)]
     extras += [name for name in filled if name not in extras]
     named = [p.name for p in parameters[1:] if p.name not in extras]
     ours = [name for name in named if re.match("(padded_)?(dec.*in|tgt|trg|target)", name.lower())]
     ways: list[dict[str, Any]] = [{}, {"shifts": True}, {"time_major": True}]
     ways.append({"time_major": True, "shifts": True})
+    if stages:
+        ways = [{**way, "staged": True} for way in ways]
     if ours and ours[0] not in needed[1:2]:
         ways = [*ways, *({**way, "keyword": ours[0]} for way in ways)]
     if more := tuple(extras):
@@ -204,7 +277,10 @@ def conventions_with(adapter: Adapter, model: nn.Module, filled: tuple[str, ...]
     way = {name: value for name, value in (works or [{}])[0].items() if value}
     with contextlib.suppress(Exception), torch.no_grad():
         ids = torch.full((2, 3), adapter.first_word)
-        if not way and isinstance(model(ids, ids), tuple | list | dict):
+        found = None if way else model(ids, ids)
+        if isinstance(found, tuple | list | dict) or (
+            isinstance(found, Tensor) and found.dim() == 2
+        ):
             way["pad"] = max(adapter.pad, 0)  # any option unpacks what the model returns
     return way | ({"head": head} if (head := unused_head(adapter, model, way)) else {})
 

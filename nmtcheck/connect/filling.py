@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import dataclasses
 import inspect
+import itertools
 import re
 import tomllib
 from collections.abc import Callable
@@ -25,6 +27,8 @@ CONFIGURATION = "configuration"
 def meaning(name: str) -> str:
     """The size or id that an argument of this name means, 'configuration', or '' if unknown."""
     plain = name.lower().replace("_", "")
+    for long, short in NAMES["short"].items():
+        plain = re.sub(long, short, plain)
     if re.fullmatch(NAMES["configurations"]["names"], plain):
         return CONFIGURATION
     fields = NAMES["fields"].items()
@@ -119,6 +123,7 @@ def configured(given: Any, values: dict[str, Any]) -> Any:
 
 
 KINDS = {bool: False, float: "dropout", str: "relu", "bool": False, "float": "dropout"}
+TRIED = (None, False, 2, 0.1, "relu")  # for an argument of which nothing is known
 PART = "a part"  # the meaning of an argument that is a module of the same file
 
 
@@ -181,10 +186,33 @@ def guessed(factory: Callable[..., Any], names: dict[str, Any], depth: int = 0) 
     return meant
 
 
+def values_by_trying(
+    factory: Callable[..., Any], unknown: list[str], ids: dict[str, int], names: dict[str, Any]
+) -> dict[str, Any] | None:
+    """Values of arguments that no name or type tells, with which a model can be made.
+
+    None where there are more than three of them, or no value does.
+    """
+    if len(unknown) > 3:
+        return None
+    for values in itertools.product(TRIED, repeat=len(unknown)):
+        tried = dict(zip(unknown, values, strict=True))
+        with contextlib.suppress(Exception):  # it is somebody else's code
+            if isinstance(filled(factory, ids, names, tried)(Sizes()), torch.nn.Module):
+                return tried
+    return None
+
+
 def filled(
-    factory: Callable[..., Any], ids: dict[str, int], names: dict[str, Any]
+    factory: Callable[..., Any],
+    ids: dict[str, int],
+    names: dict[str, Any],
+    tried: dict[str, Any] | None = None,
 ) -> Callable[[Sizes], Any]:
-    """A factory of sizes that fills the arguments of the given one; `names` are its file's."""
+    """A factory of sizes that fills the arguments of the given one; `names` are its file's.
+
+    `tried` are the values of arguments that no name or type tells.
+    """
     meant = guessed(factory, names)
     own = {p.name: p for p in parameters(factory)}
 
@@ -215,7 +243,8 @@ def filled(
 
     def make(sizes: Sizes) -> Any:
         values = values_of(sizes, ids)
-        return factory(**{n: value(n, field, values, sizes) for n, field in meant.items()})
+        known = {n: value(n, field, values, sizes) for n, field in meant.items()}
+        return factory(**known, **(tried or {}))
 
     return make
 

@@ -59,6 +59,8 @@ def find_facts(adapter: Adapter, seed: int = 0) -> Facts:
     """The facts that an adapter does not say."""
     way = conventions(adapter, seed)
     found, note = find_ids(taken(adapter, way, max(adapter.pad, 0)), seed)
+    if adapter.assumed:
+        note = f"{adapter.assumed}\n{note}"
     if way:
         shown = ", ".join(f"{name}={value!r}" for name, value in way.items())
         note += f"\nYour model is taken to be called with {shown} (if this is wrong, give logits="

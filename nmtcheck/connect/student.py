@@ -18,7 +18,14 @@ from typing import Any, NamedTuple
 from torch import Tensor, nn
 
 from nmtcheck.adapter import Adapter, Sizes
-from nmtcheck.connect.filling import filled, follows_sizes, guessed, parameters
+from nmtcheck.connect.filling import (
+    filled,
+    follows_sizes,
+    guessed,
+    on_the_cpu,
+    parameters,
+    values_by_trying,
+)
 from nmtcheck.connect.ids import find_facts, with_ids
 from nmtcheck.connect.lifting import import_folders, lift, package_root
 from nmtcheck.measure.helpers import prepare
@@ -69,8 +76,18 @@ def load_adapter(where: str, *, lifted: bool = False, **facts: Any) -> Adapter:
         resizable = follows_sizes(own, factory)
     elif len(needed) > 1:
         unknown = [name for name in needed if name not in given]
-        reason = f"{name} needs {', '.join(needed)}, and no value is known for {', '.join(unknown)}"
-        raise ValueError(f"{reason}; write a function that needs none, or only an nmtcheck.Sizes")
+        known = with_ids(Adapter(**facts))._asdict()
+        tried = values_by_trying(factory, unknown, known, vars(module)) if given else None
+        if tried is None:
+            reason = f"{name} needs {', '.join(needed)}"
+            reason += f", and no value is known for {', '.join(unknown)}"
+            raise ValueError(
+                f"{reason}; write a function that needs none, or only an nmtcheck.Sizes"
+            )
+        shown = ", ".join(f"{key}={value!r}" for key, value in tried.items())
+        facts |= {"assumed": f"Your {name} is made with {shown}, with which it can be made"}
+        own, factory, needed = factory, filled(factory, known, vars(module), tried), ["sizes"]
+        resizable = follows_sizes(own, factory)
     first = _call(factory, path, name, *(Sizes() for _ in needed))
     if isinstance(first, Adapter):
         named = first.name if first.name != Adapter.name else path.stem
@@ -131,16 +148,20 @@ def _import(path: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise ValueError(f"{path} is not a Python file; {HOW}")
-    here = Path.cwd()
+    here, given = Path.cwd(), sys.argv
     folders = [*dict.fromkeys([here, path.parent, root])]
     for folder in folders:
         module = importlib.util.module_from_spec(spec)
         sys.modules[spec.name] = module  # dataclasses and pickle look their module up
         try:
             os.chdir(folder)
+            sys.argv = [str(path)]  # some read their options when they are imported
             if len(parts) > 1:
                 importlib.import_module(".".join(parts[:-1]))
             spec.loader.exec_module(module)
+            for near in list(sys.modules.values()):
+                if str(getattr(near, "__file__", None) or "").startswith(f"{root}{os.sep}"):
+                    on_the_cpu(vars(near))
             return module
         except BaseException as error:
             sys.modules.pop(spec.name, None)
@@ -154,6 +175,7 @@ def _import(path: Path) -> ModuleType:
             ) from error
         finally:
             os.chdir(here)
+            sys.argv = given
     raise AssertionError("the last folder returns or raises")
 
 

@@ -45,6 +45,41 @@ def test_a_model_that_is_called_otherwise_raises_no_alarm(style):
     assert report.ok and len(report.passed) >= 10, str(report)
 
 
+class InStages(nn.Module):
+    """nmtlib's model as two functions: the logits are made by a third part."""
+
+    def __init__(self, sizes):
+        super().__init__()
+        self.inner = OURS.make_model(sizes)
+        self.project = self.inner.output
+        self.inner.output = nn.Identity()
+
+    def encode(self, src, src_mask):
+        return self.inner.encode(src)
+
+    def decode(self, e_outputs, src_mask, trg, trg_mask):
+        assert src_mask.any() and trg_mask.any()
+        return self.inner.decode(trg, e_outputs, src_mask)
+
+
+class Flat(nn.Module):
+    """nmtlib's model, whose logits have one axis for sentences and positions."""
+
+    def __init__(self, sizes):
+        super().__init__()
+        self.inner = OURS.make_model(sizes)
+
+    def forward(self, source, target):
+        return self.inner(source, target).flatten(0, 1)
+
+
+@pytest.mark.parametrize(("model", "option"), [(InStages, "staged"), (Flat, "pad")])
+def test_the_way_in_which_a_model_is_called_is_found_out(model, option):
+    report = run_checks(Adapter(make_model=model), only=["masks", "model.shape", "inside"])
+    assert f"called with {option}=" in report.note or f", {option}=" in report.note, report.note
+    assert report.ok and len(report.passed) >= 9, str(report)
+
+
 def test_a_fixed_length_that_is_too_short_says_so():
     adapter = Adapter(make_model=lambda s: Style(s, "fixed"), logits=called(fixed=3))
     (result,) = run_checks(adapter, only="model.shape").results

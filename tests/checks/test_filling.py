@@ -6,6 +6,7 @@ from typing import Literal
 
 import pytest
 
+from nmtcheck import load_adapter, run_checks
 from nmtcheck.connect.filling import UNKNOWN, filled, guessed, value_of_type
 from nmtcheck.connect.uses import MASK, made_by
 
@@ -56,3 +57,31 @@ def test_what_hides_is_a_mask_whatever_it_is_called():
     masks = ("src_mask", "key_padding_mask", "src_blocked", "hide_source", "valid")
     assert all(MASK.search(name) for name in masks)
     assert not any(MASK.search(name) for name in ("padded_source", "block_size", "targets"))
+
+
+def test_what_no_name_and_no_type_tells_is_tried(tmp_path):
+    """A class asks for a flavour, and its message says which ones it knows."""
+    (tmp_path / "net.py").write_text(
+        "from patients import Stranger\n"
+        "from nmtcheck import Sizes\n"
+        "class Net(Stranger):\n"
+        "    def __init__(self, number_of_heads, dimension, flavour, dropout_probability):\n"
+        "        assert flavour in ('relu', 'gelu')\n"
+        "        super().__init__(Sizes(d_model=dimension, dropout=dropout_probability))\n"
+    )
+    adapter = load_adapter(f"{tmp_path}/net.py:Net")
+    assert "flavour='relu'" in adapter.assumed
+    report = run_checks(adapter, only="inside.sums")
+    assert report.ok and "flavour='relu'" in report.note
+
+
+def test_a_file_that_reads_its_options_when_it_is_imported_gets_none(tmp_path, monkeypatch):
+    monkeypatch.setattr("sys.argv", ["nmtcheck", "net.py:make", "--json", "x.json"])
+    (tmp_path / "net.py").write_text(
+        "import argparse\n"
+        "from torch import nn\n"
+        "options = argparse.ArgumentParser().parse_args()\n"
+        "DEVICE = 'cuda'\n"
+        "def make(): return nn.Linear(3, 2).to(DEVICE)\n"
+    )
+    assert load_adapter(f"{tmp_path}/net.py:make").make_model(None).weight.shape == (2, 3)
