@@ -1,6 +1,6 @@
 """Carry the weights of one model into another, and name the first tensor that differs.
 
-Both are traced on one batch.  Weights are carried by what they do (the queries of the first
+Both are recorded on one batch.  Weights are carried by what they do (the queries of the first
 attention of the encoder), not by their names; then the passes are compared from the beginning, on
 sentences of one length first, and with padding then.
 """
@@ -16,8 +16,8 @@ from torch import Tensor, nn
 
 from nmtcheck.adapter import Adapter, Sizes
 from nmtcheck.connect.ids import find_facts
+from nmtcheck.measure.graph import Graph, Linear
 from nmtcheck.measure.helpers import silence, words_of
-from nmtcheck.measure.operations import Linear, Trace
 from nmtcheck.measure.reading import PARTS, Attention, read, uneven_batch, visible
 from nmtcheck.registry import Finding
 
@@ -33,17 +33,17 @@ class Side:
     model: nn.Module
     ids: tuple[Tensor, Tensor]
     attentions: list[Attention] = field(default_factory=list)
-    trace: Trace = field(default_factory=Trace)
+    graph: Graph = field(default_factory=Graph)
     roles: dict[str, tuple[int, int, int]] = field(default_factory=dict)  # map, block, blocks
 
-    def trace_again(self) -> None:
+    def read_again(self) -> None:
         """Run the model, and name its linear maps by what they do."""
         reading = read(self.adapter, self.model, *self.ids)
-        self.attentions, self.trace = list(reading.attentions), reading.trace
+        self.attentions, self.graph = list(reading.attentions), reading.graph
         count, self.roles = Counter[str](), {}
         for each in self.attentions:
             count[each.part] += 1
-            softmax = self.trace.attentions[each.number]
+            softmax = self.graph.attentions[each.number]
             name = f"{PARTS[each.part]} of layer {count[each.part]}"
             users = Counter(softmax.makers)
             for place, (letter, maker) in enumerate(zip("qkv", softmax.makers, strict=True)):
@@ -52,13 +52,13 @@ class Side:
                 self.roles[f"{letter} {name}"] = (maker, block, users[maker])
             self.roles[f"o {name}"] = (softmax.joined, 0, 1)
         known = {maker for maker, *_ in self.roles.values()}
-        rest = [n for n in range(len(self.trace.linears)) if n not in known]
+        rest = [n for n in range(len(self.graph.linears)) if n not in known]
         self.roles |= {f"f map {n} outside attention": (m, 0, 1) for n, m in enumerate(rest, 1)}
 
     def weight(self, role: str) -> tuple[Tensor, Tensor | None]:
         """The weight (in, out) and bias (out,) of a role, as views of the parameters."""
         number, block, blocks = self.roles[role]
-        linear: Linear = self.trace.linears[number]
+        linear: Linear = self.graph.linears[number]
         size = linear.weight.size(1) // blocks
         own = slice(block * size, (block + 1) * size)
         return linear.weight[:, own], None if linear.bias is None else linear.bias[own]
@@ -66,7 +66,7 @@ class Side:
     def tables(self) -> dict[str, Tensor]:
         """Embeddings by what they look up: words of the source, of the target, or positions."""
         result = dict[str, Tensor]()
-        for table, ids in self.trace.tables:
+        for table, ids in self.graph.tables:
             words = words_of(self.adapter, ids)
             sides = zip(("source", "target"), self.ids, strict=True)
             same = [n for n, x in sides if words == words_of(self.adapter, x)]
@@ -86,7 +86,7 @@ def side(adapter: Adapter, like: Side | None = None) -> Side:
                     parameter.fill_(float("weight" in name or name in ("gamma", "scale", "a_2")))
     own = uneven_batch(adapter, 0, padded=False) if like is None else None
     new_side = Side(adapter, model, own or translated(like.ids, like.adapter, adapter))
-    new_side.trace_again()
+    new_side.read_again()
     return new_side
 
 
@@ -172,11 +172,11 @@ def input_reason(a: Side, b: Side, x: Tensor, y: Tensor) -> str:
 
 def first_difference(a: Side, b: Side) -> tuple[str, str] | None:
     """The first tensor that differs, and the setting that explains it; None where none does."""
-    for number, (one, two) in enumerate(zip(a.trace.scaled, b.trace.scaled, strict=False)):
+    for number, (one, two) in enumerate(zip(a.graph.scaled, b.graph.scaled, strict=False)):
         what = f"vectors of embedding {number + 1}"
         if not math.isclose(one[1], two[1], rel_tol=1e-3):
             return what, f"scale: they are multiplied by {one[1]:.3g} and by {two[1]:.3g}"
-        if far(a.trace.sums[number], b.trace.sums[number]):
+        if far(a.graph.sums[number], b.graph.sums[number]):
             return what, "positions: what is added to them differs"
     order = sorted(a.roles, key=lambda role: (a.roles[role][0], "qkvof".index(role[0])))
     numbers = {a.roles[f"o {name}"][0]: name for name in places(a)}
@@ -186,7 +186,7 @@ def first_difference(a: Side, b: Side) -> tuple[str, str] | None:
             return result
         if role not in b.roles:
             return named(role), f"size: {b.adapter.name} does not have it"
-        x, y = (s.trace.linears[s.roles[role][0]].read for s in (a, b))
+        x, y = (s.graph.linears[s.roles[role][0]].read for s in (a, b))
         if far(x, y):
             if letter == "o":
                 return f"what {named(role)} are made of", "heads are joined in another order"
@@ -196,7 +196,7 @@ def first_difference(a: Side, b: Side) -> tuple[str, str] | None:
                 f"what {named(role)} reads" if letter == "f" else f"what makes {named(role)}",
                 reason,
             )
-    if far(a.trace.result, b.trace.result):
+    if far(a.graph.result, b.graph.result):
         return "the logits", "what follows the last linear map"
     return padded_difference(a, b)
 
@@ -285,6 +285,6 @@ def compare(a: Adapter, b: Adapter) -> Comparison:
     initial = begins(one, two)
     missing = carry(one, two)
     for each in (one, two):
-        each.trace_again()
+        each.read_again()
     result = None if missing else first_difference(one, two)
     return Comparison((one.adapter.name, two.adapter.name), tuple(initial), tuple(missing), result)

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from nmtcheck.adapter import Adapter
+from nmtcheck.measure.graph import recorded_graph
 from nmtcheck.measure.helpers import TOLERANCE, distance, logits, pairs, prepare, tensor, unequal
 from nmtcheck.measure.searches import ending_searches
 from nmtcheck.measure.searching import (
@@ -21,7 +22,6 @@ from nmtcheck.measure.searching import (
     torn,
     word_ids,
 )
-from nmtcheck.measure.spying import watch_calls
 from nmtcheck.registry import Finding, check
 
 NO_END = "no random model was found that ends its sentences"
@@ -210,11 +210,11 @@ def length_limit(adapter: Adapter, seed: int) -> str:
     if adapter.greedy is None:
         return "the evaluation of a translation that does not end comes to an end"
     for most in (2, 3, 4):
-        with watch_calls() as calls:
+        with recorded_graph(model) as graph:
             (found,) = adapter.greedy(model, source, most)
         said = [int(i) for i in found]
         size = logits(adapter, model, source, torch.tensor([[adapter.bos]])).size(-1)
-        choices = sum(call.made.size(-1) == size for call in calls)
+        choices = sum(linear.output.size(-1) == size for linear in graph.linears)
         if tuple(said[:DEPTH]) != path[: len(said)]:
             expected = f"the most probable words are {list(path[:most])}"
             raise Finding(f"cut at {most} words, the search returns {said}; {expected}")

@@ -5,7 +5,7 @@ from importlib import import_module
 from nmtcheck.registry import CAUSES, CHECKS
 
 MODULES = (
-    "attention inside positions masks layers model traced loss "
+    "attention inside positions masks layers model structure loss "
     "training recorded validation evaluation search decoding translation beam data metrics"
 ).split()
 

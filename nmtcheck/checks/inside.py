@@ -94,11 +94,11 @@ def reach(adapter: Adapter, view: Reading, side: str) -> tuple[int, float]:
     def positions(ids: Tensor) -> Tensor:
         """What is made of the first sentence, one row for each position."""
         both = (ids, view.target) if side == "encoder" else (view.source, ids)
-        trace = run(adapter, view.model, *both, change=change)
+        graph = run(adapter, view.model, *both, change=change)
         if side == "decoder":
-            return trace.result[0]
+            return graph.result[0]
         cross = next(a for a in view.attentions if a.part == "cross")
-        return trace.attentions[cross.number].key[cross.rows[0]].permute(2, 0, 1).flatten(1)
+        return graph.attentions[cross.number].key[cross.rows[0]].permute(2, 0, 1).flatten(1)
 
     off = (positions(changed) - positions(ids)).abs().amax(1)
     return int((off > LOOSE * off.max()).sum()), float(off.max())
@@ -274,7 +274,7 @@ def no_padding(adapter: Adapter, seed: int) -> str:
 
 def carried(adapter: Adapter, seed: int, each: Attention) -> bool:
     """Whether new queries are as much smaller than keys as a division would make the scores."""
-    new = reading(adapter, seed, noise=0.0).trace.attentions[each.number]
+    new = reading(adapter, seed, noise=0.0).graph.attentions[each.number]
     sizes = [float(x.pow(2).mean().sqrt()) for x in (new.query, new.key) if x is not None]
     return abs(math.log(sizes[0] / sizes[1] * math.sqrt(each.size))) < 0.3
 

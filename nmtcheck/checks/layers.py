@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from functools import partial
 
 import torch
 from torch import Tensor, nn
 
 from nmtcheck.adapter import Adapter, Sizes
+from nmtcheck.measure.graph import Node, recorded_graph
 from nmtcheck.measure.helpers import (
     TOLERANCE,
     another_word,
@@ -20,6 +20,7 @@ from nmtcheck.measure.helpers import (
     prepare,
     source_frame,
 )
+from nmtcheck.measure.paths import find_dropouts, layer_of
 from nmtcheck.measure.reading import run
 from nmtcheck.registry import Finding, check
 
@@ -102,7 +103,8 @@ def dropout_rate(adapter: Adapter, seed: int) -> str:
     if moved < TOLERANCE:
         message = "dropout 0.3 was requested, and two passes in train mode are equal"
         raise Finding(message, "Dropout is never applied.")
-    modules = f"{len(rates)} dropout modules with 0.3 or 0"
+    shown = " and ".join(f"{rate:g}" for rate in sorted({*rates.values()}))
+    modules = f"{len(rates)} dropout modules with {shown}" if rates else "no dropout modules"
     return f"{modules}; two passes in train mode differ by {moved:.2f}"
 
 
@@ -110,23 +112,24 @@ def dropout_rate(adapter: Adapter, seed: int) -> str:
 def dropout_once(adapter: Adapter, seed: int) -> str:
     """No value passes through two dropouts in a row."""
     model, source, target = prepare(adapter, seed, dropout=0.3)
-    names = {m: name for name, m in model.train().named_modules() if isinstance(m, nn.Dropout)}
-    if not names:
-        raise NotImplementedError("the model contains no nn.Dropout")
-    dropped, twice = list[Tensor](), list[str]()
-
-    def listen(module: nn.Module, given: tuple, result: Tensor) -> None:
-        if module.p and given and any(given[0] is earlier for earlier in dropped):
-            twice.append(names[module])
-        if module.p:
-            dropped.append(result)
-
-    for module in names:
-        module.register_forward_hook(listen)
-    logits(adapter, model, source, target)
+    with torch.no_grad(), recorded_graph(model.train()) as graph:
+        adapter.logits(model, source, target)
+    dropouts = find_dropouts(graph)
+    if not dropouts:
+        raise NotImplementedError("nothing is dropped in a pass in train mode")
+    outputs = {id(output) for output, _ in dropouts}
+    twice = [output for output, read in dropouts if id(read) in outputs]
     if twice:
-        raise Finding(f"the output of a dropout is dropped again by {listed(twice)}")
-    return f"{len(dropped)} dropouts in one pass, none applied to the output of another"
+        places = listed([*dict.fromkeys(owner_before(node) for node in twice)])
+        raise Finding(f"the output of a dropout is dropped again, behind {places}")
+    return f"{len(dropouts)} dropouts in one pass, none applied to the output of another"
+
+
+def owner_before(node: Node | None) -> str:
+    """The parameter that was read last on the way to a node."""
+    while node is not None and not node.owner:
+        node = next((maker for maker in node.makers if maker is not None), None)
+    return node.owner if node else "the embeddings"
 
 
 @check("layers.cross_attention", "make_model")
@@ -163,14 +166,11 @@ def residual(adapter: Adapter, seed: int) -> str:
     model, source, target = prepare(adapter, seed)
     model.double()  # tells an effect that float32 rounds away from none
     layers, sides = stacked(model), dict[str, Tensor]()
-
-    def listen(name: str, module: nn.Module, inputs: tuple, output: object) -> None:
-        sizes = inputs[0].shape[:2] if inputs and isinstance(inputs[0], Tensor) else ()
-        fits = [ids for ids in (source, target) if ids.size(1) in sizes]
-        sides.update({name: fits[0]} if len(fits) == 1 else {})
-
-    for name in layers:
-        model.get_submodule(name).register_forward_hook(partial(listen, name))
+    for linear in run(adapter, model, source, target).linears:
+        layer = layer_of(linear.name)
+        fits = [ids for ids in (source, target) if ids.numel() == len(linear.read.flatten(0, -2))]
+        if layer in layers and len(fits) == 1:  # the last map of a layer belongs to its own side
+            sides[layer] = fits[0]
 
     def effect(ids: Tensor) -> float:
         """How far other words on one side move the logits of a sentence's last position."""

@@ -216,7 +216,7 @@ def device(adapter: Adapter, seed: int) -> str:
     logits(adapter, model, source, target)  # where no pass succeeds, nothing else can be told
     names = [name for _, name, _ in plain_tensors(model)]
     if not names:
-        return "every tensor is a parameter or a buffer, which .to(device) moves"
+        return "every table of numbers is a parameter or a buffer, which .to(device) moves"
     try:
         elsewhere(adapter, seed)
     except Exception as error:  # it is somebody else's code

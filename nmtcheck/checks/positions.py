@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -13,8 +12,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
-from nmtcheck.adapter import Adapter, Sizes
-from nmtcheck.checks.model import plain_tensors
+from nmtcheck.adapter import Adapter
+from nmtcheck.measure.graph import PRODUCTS, Graph, recorded_graph
 from nmtcheck.measure.helpers import (
     build,
     close,
@@ -25,11 +24,13 @@ from nmtcheck.measure.helpers import (
     source_rows,
     tensor,
 )
+from nmtcheck.measure.paths import NORMS, find_added
 from nmtcheck.measure.proof import explained
 from nmtcheck.measure.reading import hide, mended, read, reading, run, uneven_batch
 from nmtcheck.registry import Finding, check
 
-ROWS = 60  # of a position table that are looked at
+LENGTHS = (36, 24)  # words of a long sentence; some models take shorter ones only
+MOVES = 0.01  # what a column moves along a sentence, if it tells positions apart
 OFF = 1e-3  # how far a table in float32 may be from the formula
 ALONG_BATCH = "Positions are counted along the batch, not along the sentence."
 MISSING = "No positions are added to the {}'s embeddings."
@@ -104,9 +105,9 @@ def placeless(adapter: Adapter, model: nn.Module) -> bool:
     """Whether nothing in a pass tells the places of one word apart: no query, key or score does."""
     word, (source, target) = adapter.first_word, uneven_batch(adapter, 0, padded=False)
     seen = read(adapter, model, source, target)
-    trace = run(adapter, model, *(torch.full_like(ids, word) for ids in (source, target)))
+    graph = run(adapter, model, *(torch.full_like(ids, word) for ids in (source, target)))
     for each in seen.attentions:
-        softmax = trace.attentions[each.number]
+        softmax = graph.attentions[each.number]
         query, key = softmax.query[each.rows], softmax.key.mT[each.rows]  # (B, H, L, d)
         offs = [*((x - x[:1, :, :1]).abs().max() for x in (query, key))]
         if not max(*offs, each.added[each.weights > 0].abs().max()) < 1e-5:
@@ -119,15 +120,16 @@ def added(adapter: Adapter, model: nn.Module) -> Iterator[None]:
     """Add waves to what every embedding of one sentence returns, where nothing tells places."""
     needed = placeless(adapter, model)
 
-    def add(module: nn.Module, inputs: tuple, output: Tensor) -> Tensor | None:
-        if not needed or not isinstance(module, nn.Embedding) or output.dim() != 3:
-            return None
+    def change(kind: str, number: int, tensors: tuple) -> tuple:
+        if not needed or kind != "embedded" or tensors[0].dim() != 3:
+            return tensors
+        (output,) = tensors
         # Sentences may be the first axis or the second: rows of a batch begin at other places.
         place = torch.arange(output.size(0))[:, None] + torch.arange(output.size(1))
         waves = (place[..., None] * torch.arange(1, output.size(-1) + 1)).sin()
-        return output + output.std() * waves.to(output.dtype)
+        return (output + output.std() * waves.to(output.dtype),)
 
-    with register_module_forward_hook(add):
+    with recorded_graph(model, change):
         yield
 
 
@@ -194,7 +196,7 @@ def relative(adapter: Adapter, seed: int) -> str:
     seen = run(adapter, view.model, source, view.target[:1]).attentions[min(numbers)]
     rows = slice(start, start + words)
     query, key = seen.query[:, rows], seen.key[..., rows]
-    maker = view.trace.linears[seen.makers[0]].name if seen.makers[0] >= 0 else ""
+    maker = view.graph.linears[seen.makers[0]].name if seen.makers[0] >= 0 else ""
     linears = run(adapter, view.model, source, view.target[:1]).linears
     read = next((x.read for x in linears if x.name == maker), None)
     if read is None or len(read) != source.size(1) or float(read[rows].std(0).max()) > 1e-5:
@@ -209,56 +211,96 @@ def relative(adapter: Adapter, seed: int) -> str:
     return f"scores of one word at one distance agree within {off:.0e}"
 
 
-def fixed_tables(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
-    """Every table (L, D) that is not trained and as wide as the embeddings, and its name."""
-    widths = {m.embedding_dim for m in model.modules() if isinstance(m, nn.Embedding)}
-    named: list[tuple[str, Tensor]]
-    named = [(name, p) for name, p in model.named_parameters() if not p.requires_grad]
-    named += [*model.named_buffers(), *((name, value) for _, name, value in plain_tensors(model))]
-    for name, value in named:
-        table = value.detach().squeeze()
-        if table.dim() == 2 and table.size(1) in widths and table[20:].any():
-            yield name, table[:ROWS].double()
+def added_positions(adapter: Adapter, seed: int) -> Tensor:
+    """What is added to the vectors of one long source (L, D), if it is neither learned nor one row.
+
+    It may be a table of the model, or made in each pass.
+    """
+    model = silence(build(adapter, seed, noise=0.0))
+    for count in LENGTHS:
+        words = [adapter.first_word + n % 5 for n in range(count)]
+        source = source_rows(adapter, [words])
+        try:
+            graph = run(adapter, model, source, torch.tensor([[adapter.bos, *words[:2]]]))
+        except Exception:  # a model may take shorter sentences only
+            continue
+        for each in find_added(graph):
+            table = each.vectors.reshape(-1, each.vectors.size(-1)).double()
+            whole = each.ids.flatten().tolist() == source[0].tolist() and len(table) == len(words)
+            whole = whole or len(table) == source.size(1) == each.ids.numel()
+            if whole and not each.learned and (table - table[0]).any():
+                return table
+    raise NotImplementedError("no fixed positions are added to the source's embeddings")
 
 
-def made_of_sines(table: Tensor) -> bool:
-    """Whether a table (L, D) holds sines and cosines: one speed a column, or those of the paper."""
-    place, second = torch.arange(len(table)).double()[:, None], table[1].clamp(-1, 1)
-    angles = torch.stack([second.asin(), math.pi - second.asin(), second.acos()])  # (3, D)
-    waves = torch.cat(
-        [(place[None] * angles[:, None]).sin(), (place[None] * angles[:, None]).cos()]
-    )
-    real = table.any(1)  # the row of PAD may be zero; no row of sines and cosines is
-    by_column = (waves - table)[:, real].abs().amax(dim=1).amin(dim=0)  # (D,)
-    if float(by_column.max()) < OFF:
+def made_of_waves(table: Tensor) -> bool:
+    """Whether a table (L, D) holds waves: one speed a column, or those of the paper by place.
+
+    A wave of any phase is a straight function of its neighbours: x[n - 1] + x[n + 1] = k x[n].
+    """
+    middle, around = table[1:-1], table[:-2] + table[2:]
+    speed = (middle * around).sum(0) / (middle * middle).sum(0).clamp_min(1e-12)
+    if float((around - speed * middle).abs().max()) < OFF * float(table.abs().max()):
         return True
     pairs = torch.arange(table.size(1)) // 2
+    place = torch.arange(len(table)).double()[:, None]
     angle = place * 10000.0 ** (-2 * pairs / table.size(1))  # (L, D)
     by_place = torch.minimum((angle.sin() - table).abs(), (angle.cos() - table).abs())
-    return float(by_place[real].max()) < OFF
+    return float(by_place.max()) < OFF
 
 
 def rotates(table: Tensor) -> float:
-    """How far the best linear map from each row p of a table (L, D) to row p + 7 is off."""
+    """How far each column of a table (L, D), seven rows on, is off a mixture of two columns now.
+
+    Of a sine these are itself and the cosine of its speed: the pair is rotated.
+    """
     real = table[:-7].any(1) & table[7:].any(1)  # the row of PAD may be zero
-    before, after = table.double()[:-7][real], table.double()[7:][real]
-    # Slow dimensions of few positions are almost dependent, hence the driver that tolerates it.
-    shift = torch.linalg.lstsq(before, after, driver="gelsd").solution  # (D, D)
-    return float((before @ shift - after).abs().max())
+    before, after = table.double()[:-7][real], table.double()[7:][real]  # (N, D)
+    products, along = before.T @ before, before.T @ after  # (D, D)
+    own, other = products.diagonal()[:, None], products.diagonal()[None]  # of columns c and j
+    size = (own * other - products**2).clamp_min(1e-9 * (own * other).clamp_min(1e-9))
+    mine, theirs = along.diagonal()[:, None], along.T  # of c with itself and with j, seven rows on
+    x, y = (mine * other - theirs * products) / size, (theirs * own - mine * products) / size
+    mixtures = x[..., None] * before.T[:, None] + y[..., None] * before.T[None]  # (D, D, N)
+    off = (mixtures - after.T[:, None]).abs().amax(-1).amin(1)  # (D,)
+    alone = (before * (mine / own.clamp_min(1e-9))[:, 0] - after).abs().amax(0)
+    return float(torch.minimum(off, alone).max())
 
 
 @check("positions.table", "make_model", "fixed_positions")
+@torch.no_grad()
 def table_rotates(adapter: Adapter, seed: int) -> str:
-    """In a table of sines, one rotation takes every position to the one a few steps on."""
-    tables = list(fixed_tables(adapter.make_model(Sizes())))
-    tables = [(name, table) for name, table in tables if made_of_sines(table)]
-    if not tables:
-        raise NotImplementedError("the model contains no sinusoidal table of embedding width")
-    for name, table in tables:
-        if (off := rotates(table)) > OFF:
-            best = f"the best one is off by {off:.2g}"
-            raise Finding(f"no linear map takes each row p of {name!r} to row p + 7: {best}")
-    return f"one matrix takes each row p of {tables[0][0]!r} to row p + 7"
+    """Waves that are added to the embeddings rotate by position, at many different speeds."""
+    table = added_positions(adapter, seed)
+    table = table / table.abs().max()
+    if not made_of_waves(table):
+        raise NotImplementedError("what is added to the source's embeddings is no table of sines")
+    if (off := rotates(table)) > OFF:
+        best = f"the best one is off by {off:.2g}"
+        raise Finding(f"no linear map takes each position p to p + 7: {best}")
+    moving = int((table.amax(0) - table.amin(0) > MOVES).sum())
+    if moving < table.size(1) / 4:
+        said = f"{moving} of {table.size(1)} columns of the positions differ along a sentence"
+        raise Finding(said, "The exponents of the speeds are wrong: almost all waves stand still.")
+    middle, around = table[1:-1], table[:-2] + table[2:]
+    turns = (middle * around).sum(0) / (middle * middle).sum(0).clamp_min(1e-12) / 2  # cosines
+    speeds = {round(float(turn), 3) for turn in turns[table.std(0) > MOVES]}
+    if len(speeds) < 2 <= table.size(1) / 4:
+        raise Finding(
+            f"{moving} columns of the positions have one speed",
+            "All pairs of columns turn at the same speed: the exponent does not count them.",
+        )
+    return f"one matrix takes each position p to p + 7; {moving} of {table.size(1)} columns move"
+
+
+def first_input(graph: Graph, widths: set[int]) -> Tensor | None:
+    """What the first linear map or norm of a pass reads, one row (D,) for each position."""
+    for node in graph.nodes:
+        if node.kind in NORMS or (node.kind in PRODUCTS and node.owner):
+            rows = [x.flatten(0, -2) for x in node.read if x.dim() > 1 and x.size(-1) in widths]
+            if rows:
+                return rows[0]
+    return None
 
 
 @check("positions.balance", "make_model")
@@ -267,23 +309,13 @@ def balance(adapter: Adapter, seed: int) -> str:
     """In a new model words move the input of the first layer about as much as positions do."""
     model, first = build(adapter, seed, noise=0.0, d_model=64), adapter.first_word
     widths = {m.embedding_dim for m in model.modules() if isinstance(m, nn.Embedding)}
-    read: list[Tensor] = []
-
-    def listen(module: nn.Module, given: tuple) -> None:
-        if given and isinstance(given[0], Tensor) and given[0].is_floating_point():
-            if given[0].dim() == 3 and given[0].size(-1) in widths and not read:
-                read.append(given[0].reshape(-1, given[0].size(-1)).clone())
-
-    for module in model.modules():
-        if isinstance(module, nn.Linear | nn.MultiheadAttention | nn.LayerNorm):
-            module.register_forward_pre_hook(listen)
     moved = []
     for ids in ([first] * 6, [first + 1] * 6):
-        read.clear()
-        logits(adapter, model, torch.tensor([ids]), torch.tensor([[adapter.bos, first]]))
-        if not read or len(read[0]) != 6:
+        given = torch.tensor([ids]), torch.tensor([[adapter.bos, first]])
+        read = first_input(run(adapter, model, *given), widths)
+        if read is None or len(read) != 6:
             raise NotImplementedError("the input of the first layer was not found")
-        moved.append(read[0])
+        moved.append(read)
     word = float((moved[0] - moved[1]).pow(2).mean().sqrt())
     place = float((moved[0] - moved[0].roll(3, 0)).pow(2).mean().sqrt())
     said = (

@@ -15,14 +15,15 @@ from nmtcheck.adapter import Adapter, IdPair
 from nmtcheck.checks.recorded import recorded
 from nmtcheck.checks.training import NO_CLIP
 from nmtcheck.connect.standins import Vocabulary
+from nmtcheck.measure.graph import Graph, recorded_graph
 from nmtcheck.measure.helpers import TOLERANCE, batch, build, distance, logits, pairs, source_rows
-from nmtcheck.measure.spying import Call, watch_calls, watch_tables
+from nmtcheck.measure.paths import find_lookups, find_tables, rows_of
 from nmtcheck.registry import Finding, check
 
 
-def translate(adapter: Adapter, model: nn.Module, pair: IdPair) -> list[Call]:
-    """The calls of embeddings and linear maps while a source is translated."""
-    with torch.no_grad(), watch_calls() as calls:
+def translate(adapter: Adapter, model: nn.Module, pair: IdPair) -> Graph:
+    """The graph of the translation of a source."""
+    with torch.no_grad(), recorded_graph(model) as graph:
         if adapter.translate is not None:
             words = Vocabulary(100, pad=adapter.pad, bos=adapter.bos, eos=adapter.eos)
             adapter.translate(model, words.lookup_tokens(pair[0]), 6)
@@ -30,25 +31,25 @@ def translate(adapter: Adapter, model: nn.Module, pair: IdPair) -> list[Call]:
             adapter.hypotheses(model, batch(adapter, [pair])[0], [pair[1]])
         else:
             adapter.greedy(model, batch(adapter, [pair])[0], 6)
-    return calls
+    return graph
 
 
-def reading(calls: list[Call], words: list[int]) -> tuple[int, list[int]]:
-    """The last call in which an embedding reads a sentence, and the row of ids that it reads.
+def source_row(graph: Graph, words: list[int]) -> list[int]:
+    """The row of ids with a sentence that an embedding has read last.
 
     An evaluation may have read the sentence before, beside its reference; the search comes last.
     """
-    for number in reversed(range(len(calls))):
-        for row in calls[number].rows():
+    for table in reversed(find_lookups(graph)):
+        for row in rows_of(table):
             common = [word for word in words if word in row]
             if len(common) > len(words) / 2 and common == [i for i in row if i in words]:
-                return number, row
+                return row
     raise NotImplementedError("no embedding read the source")
 
 
-def ids_read(adapter: Adapter, calls: list[Call], words: list[int]) -> list[int]:
+def ids_read(adapter: Adapter, graph: Graph, words: list[int]) -> list[int]:
     """The ids that the encoder reads of a sentence, without padding."""
-    return [i for i in reading(calls, words)[1] if i != adapter.pad]
+    return [i for i in source_row(graph, words) if i != adapter.pad]
 
 
 def trained_ids(adapter: Adapter, seed: int, pair: IdPair) -> list[int]:
@@ -60,12 +61,12 @@ def trained_ids(adapter: Adapter, seed: int, pair: IdPair) -> list[int]:
         told = adapter.source_eos is True and adapter.make_batch is None
         return source_rows(adapter, [pair[0]])[0].tolist() if told else []
     model, training = build(adapter, seed), [pair] * 4
-    with watch_calls() as calls:
+    with recorded_graph(model) as graph:
         if adapter.train is not None:
             adapter.train(model, [[training]], NO_CLIP)
         else:
             adapter.fit(model, training, training, 1)
-    return ids_read(adapter, calls, pair[0])
+    return ids_read(adapter, graph, pair[0])
 
 
 def one_pair(adapter: Adapter, seed: int) -> IdPair:
@@ -80,8 +81,8 @@ def source_ids(adapter: Adapter, seed: int) -> str:
     """In translation the encoder reads the same ids as in training."""
     pair = one_pair(adapter, seed)
     model = build(adapter, seed)
-    calls = translate(adapter, model, pair)
-    read, trained = ids_read(adapter, calls, pair[0]), trained_ids(adapter, seed, pair)
+    graph = translate(adapter, model, pair)
+    read, trained = ids_read(adapter, graph, pair[0]), trained_ids(adapter, seed, pair)
     names = {adapter.bos: "BOS", adapter.eos: "EOS"}
     shown, wanted = (", ".join(str(names.get(i, i)) for i in ids) for ids in (read, trained))
     if trained and read != trained:
@@ -112,12 +113,10 @@ def distributions(tables: list[Tensor]) -> Iterator[Tensor]:
 def search_model(adapter: Adapter, seed: int) -> str:
     """The search has the same probabilities as the trained model."""
     pair, model = one_pair(adapter, seed), build(adapter, seed)
-    calls = translate(adapter, model, pair)
-    source = torch.tensor([reading(calls, pair[0])[1]])
+    graph = translate(adapter, model, pair)
+    source = torch.tensor([source_row(graph, pair[0])])
     expected = logits(adapter, model, source, torch.tensor([[adapter.bos]])).log_softmax(-1)[0, 0]
-    with watch_tables(len(expected)) as tables:
-        translate(adapter, model, pair)
-    found = list(distributions(tables))
+    found = list(distributions(find_tables(graph, len(expected))))
     if not found:
         raise NotImplementedError("no table as wide as the vocabulary was made")
     # Which symbol comes first is another question: see decoding.start_symbol.

@@ -20,10 +20,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
-from torch.overrides import TorchFunctionMode
 
 from nmtcheck.adapter import Adapter
 from nmtcheck.connect.uses import MASK, given_arguments, optional_masks
+from nmtcheck.measure.graph import Graph, recorded_graph
 from nmtcheck.measure.helpers import TOLERANCE, another_word, build, distance
 
 # What a mask may be: what True or a number means, and its shape.  As in annotated scripts, as torch
@@ -85,10 +85,10 @@ def called(
             source, target = source.t().contiguous(), target.t().contiguous()
         by_name = {keyword: target} if keyword else {}
         by_name |= {labels: target} if labels else {}
-        with Softened() if labels else contextlib.nullcontext() as last:
+        with recorded_graph() if labels else contextlib.nullcontext() as graph:
             run = Stages(model) if staged else model
             found = run(source, *([] if keyword else [target]), *rest, **more, **by_name)
-        found = last.table(target) if labels else unpacked(found, first)
+        found = read_softmax(graph, target) if labels else unpacked(found, first)
         found = getattr(model, head)(found) if head else found
         found = with_two_axes(found, target, time_major)
         return (found.transpose(0, 1) if time_major else found)[:, :length]
@@ -96,22 +96,13 @@ def called(
     return logits
 
 
-class Softened(TorchFunctionMode):
-    """Keeps what the last log-softmax or cross-entropy of a pass reads."""
+def read_softmax(graph: Graph, ids: Tensor) -> Tensor:
+    """The logits (B, T, V) of ids (B, T) that the last log-softmax of a pass has read.
 
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        named = kwargs or {}
-        if (name := getattr(func, "__name__", "")) in ("cross_entropy", "log_softmax"):
-            table = args[0] if args else named["input"]
-            axis = args[1] if name == "log_softmax" and len(args) > 1 else named.get("dim", -1)
-            if name == "cross_entropy" and table.dim() > 2:
-                axis = 1  # (B, V, T)
-            self.read = table.movedim(axis, -1)
-        return func(*args, **named)
-
-    def table(self, ids: Tensor) -> Tensor:
-        """The logits (B, T, V) of ids (B, T)."""
-        return self.read.reshape(*ids.shape, -1)
+    The classes may stand in any axis: torch's own cross-entropy takes (B, V, T).
+    """
+    last = [node for node in graph.nodes if node.kind is torch.ops.aten._log_softmax][-1]
+    return last.read[0].movedim(last.options[0], -1).reshape(*ids.shape, -1)
 
 
 class Stages:

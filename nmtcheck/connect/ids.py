@@ -13,8 +13,9 @@ from torch.nn import functional as F
 from nmtcheck.adapter import FIND_OUT, Adapter
 from nmtcheck.connect.calls import conventions, taken, unsure_masks
 from nmtcheck.connect.standins import Vocabulary
+from nmtcheck.measure.graph import recorded_graph
 from nmtcheck.measure.helpers import TOLERANCE, build, distance, logits
-from nmtcheck.measure.spying import watch_calls
+from nmtcheck.measure.paths import find_lookups, rows_of
 
 # PAD -> the BOS and EOS that usually go with it: here, in torchtext, in the Annotated Transformer,
 # and in SentencePiece.
@@ -87,11 +88,12 @@ def encoded(adapter: Adapter, seed: int) -> dict[str, bool]:
         return {}
     words = Vocabulary(100, pad=adapter.pad, bos=adapter.bos, eos=adapter.eos)
     ids, found = [adapter.first_word + n for n in (3, 0, 4, 1)], dict[str, bool]()
-    with contextlib.suppress(Exception), torch.no_grad(), watch_calls() as calls:
+    with contextlib.suppress(Exception), torch.no_grad(), recorded_graph() as graph:
         model = build(adapter, seed)
         with contextlib.suppress(Exception):  # it may fail later, when it has read the source
             adapter.translate(model, words.lookup_tokens(ids), 3)
-        rows = [row for call in calls for row in call.rows() if [i for i in row if i in ids] == ids]
+        rows = [row for table in find_lookups(graph) for row in rows_of(table)]
+        rows = [row for row in rows if [i for i in row if i in ids] == ids]
         before, after = (rows[0][: rows[0].index(ids[0])], rows[0][rows[0].index(ids[-1]) + 1 :])
         if len(before) < 2 and set(after) <= {adapter.eos, adapter.pad}:
             if before == [adapter.bos] and not adapter.source_bos:

@@ -84,8 +84,8 @@ def load_adapter(where: str, *, lifted: bool = False, **facts: Any) -> Adapter:
             raise ValueError(
                 f"{reason}; write a function that needs none, or only an nmtcheck.Sizes"
             )
-        shown = ", ".join(f"{key}={value!r}" for key, value in tried.items())
-        facts |= {"assumed": f"Your {name} is made with {shown}, with which it can be made"}
+        made = ", ".join(f"{key}={value!r}" for key, value in tried.items())
+        facts |= {"assumed": f"Your {name} is made with {made}, with which it can be made"}
         own, factory, needed = factory, filled(factory, known, vars(module), tried), ["sizes"]
         resizable = follows_sizes(own, factory)
     first = _call(factory, path, name, *(Sizes() for _ in needed))

@@ -1,10 +1,10 @@
 """Record every row of logits that a search or an evaluation computes, however it is written.
 
-A dispatch mode sees which ids the embeddings read and what the last projection makes of them.  It
-also gives the model something to say: the logits are scaled, and a table is added to them that
-depends on the position alone.  So a model with random weights makes translations of different
-lengths that end, and needs no training.  The full pass that a search is compared with is changed
-in the same way.
+A listener of the graph sees which ids the embeddings read and what the last projection makes of
+them.  It also gives the model something to say: the logits are scaled, and a table is added to them
+that depends on the position alone.  So a model with random weights makes translations of different
+lengths that end, and needs no training.  The full pass that a search is compared with is changed in
+the same way.
 """
 
 from __future__ import annotations
@@ -17,17 +17,12 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.attention import SDPBackend, sdpa_kernel
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from nmtcheck.adapter import Adapter
+from nmtcheck.measure.graph import DROPS, SOFTMAXES, A, Listener, recorded_graph
 from nmtcheck.measure.helpers import build, prepare, silence, still
-from nmtcheck.measure.operations import every_module
-from nmtcheck.measure.tape import DROPS, A
 
 PROJECTIONS = {A.mm, A.addmm, A.bmm, A.matmul, A.linear}
-FUSED = {A.scaled_dot_product_attention, A._scaled_dot_product_attention_math}
-SOFTMAXES = {A._softmax, A._safe_softmax, A.softmax}
 LONGEST = 100  # positions for which a table is made
 NEVER = -30.0  # added to the logit of a token that is not to be chosen
 REPAIRS = {
@@ -89,8 +84,8 @@ class Recording:
     returned: Any = None
 
 
-class Recorder(TorchDispatchMode):
-    """Fills a `Recording` while it is active."""
+class SearchListener(Listener):
+    """Fills a `Recording`."""
 
     def __init__(
         self,
@@ -100,7 +95,6 @@ class Recorder(TorchDispatchMode):
         speech: Speech,
         repair: str = "",
     ):
-        super().__init__()
         self.adapter, self.speech, self.repair = adapter, speech, repair
         self.sources = [list(words) for words in sources]
         self.width = speech.table.size(1)
@@ -115,14 +109,14 @@ class Recorder(TorchDispatchMode):
         self.history, self.followed = torch.zeros(0, 0, dtype=torch.int64), False
         self.embeddings = dict[int, str]()  # storage -> side
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kind = func.overloadpacket
-        if kind in FUSED:  # whole, in inference mode
-            with self:
-                return func.decompose(*args, **(kwargs or {}))
+    def before(self, kind: Any, args: Any) -> Any:
+        """The arguments; the scores of an attention with a mask more, where that is the repair."""
         if self.repair in ("future", "source") and kind in SOFTMAXES:
-            args = (self.masked(args[0]), *args[1:])
-        output = func(*args, **(kwargs or {}))
+            return (self.masked(args[0]), *args[1:])
+        return args
+
+    def after(self, kind: Any, args: Any, output: Any) -> Any:
+        """The output; the logits of the model changed, so that it says something."""
         if kind is A.embedding:
             self.looks_up(args[1], args[0])
         elif kind is A.index and len(args[1]) == 1 and args[0].dim() == 2:
@@ -301,15 +295,13 @@ def recorded_passes(
     repair: str = "",
 ) -> Iterator[Recording]:
     """Record all passes while the block runs; `repair` is '' or a key of `REPAIRS`."""
-    recorder = Recorder(model, adapter, sources, speech, repair)
+    listener = SearchListener(model, adapter, sources, speech, repair)
     with ExitStack() as stack:
         if repair == "dropout":
             stack.enter_context(still())
             silence(model)
-        stack.enter_context(every_module())
-        stack.enter_context(sdpa_kernel(SDPBackend.MATH))
-        stack.enter_context(recorder)
-        yield recorder.recording
+        stack.enter_context(recorded_graph(listener=listener, keep=False))
+        yield listener.recording
 
 
 @functools.lru_cache(maxsize=16)

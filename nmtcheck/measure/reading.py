@@ -15,8 +15,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from nmtcheck.adapter import Adapter, IdPair
+from nmtcheck.measure.graph import Change, Graph, Softmax, recorded_graph
 from nmtcheck.measure.helpers import another_word, batch, build, pairs, silence, source_frame, still
-from nmtcheck.measure.operations import Change, Softmax, Trace, watched
 
 PARTS = {
     "encoder": "the encoder's self-attention",
@@ -32,7 +32,7 @@ class Attention:
 
     part: str  # a key of PARTS
     number: int  # among the softmaxes of a pass
-    module: str
+    module: str  # that holds its linear maps
     product: int  # among the products of two tensors in a pass
     weights: Tensor  # (B, H, T, S)
     scores: Tensor  # (B, H, T, S), as the softmax reads them
@@ -55,7 +55,7 @@ class Reading:
     source: Tensor  # (B, S)
     target: Tensor  # (B, T)
     attentions: tuple[Attention, ...]
-    trace: Trace
+    graph: Graph
     seen: int  # attentions of the pass, read or not
 
 
@@ -68,21 +68,21 @@ def uneven_batch(adapter: Adapter, seed: int, padded: bool = True) -> tuple[Tens
     return batch(adapter, examples)[:2]
 
 
-def run(adapter: Adapter, model: nn.Module, *ids: Tensor, change: Change | None = None) -> Trace:
-    """The trace of one pass without dropout.
+def run(adapter: Adapter, model: nn.Module, *ids: Tensor, change: Change | None = None) -> Graph:
+    """The graph of one pass without dropout.
 
-    Raises what the model raises, and NotImplementedError where it fails only while it is traced.
+    Raises what the model raises, and NotImplementedError where it fails only while it is recorded.
     """
     torch.manual_seed(0)
     try:
-        with still(), watched(model, change) as trace:
-            trace.result = adapter.logits(model, *ids)
+        with still(), torch.no_grad(), recorded_graph(model, change) as graph:
+            graph.result = adapter.logits(model, *ids)
     except Exception as error:
         with torch.no_grad():
             adapter.logits(model, *ids)
         reason = f"{type(error).__name__}: {error}"
-        raise NotImplementedError(f"nmtcheck could not trace the model: {reason}") from error
-    return trace
+        raise NotImplementedError(f"nmtcheck could not record the model: {reason}") from error
+    return graph
 
 
 def other_words(adapter: Adapter, ids: Tensor, row: int | None = None) -> Tensor:
@@ -115,21 +115,46 @@ def read(adapter: Adapter, model: nn.Module, source: Tensor, target: Tensor) -> 
     swaps = [(other_words(adapter, source), target), (source, other_words(adapter, target))]
     for row in range(len(source)):
         swaps.append(tuple(other_words(adapter, ids, row) for ids in (source, target)))
-    traces = [run(adapter, model, *ids).attentions for ids in swaps]
-    modules = dict(model.named_modules())
-    computing = {softmax.module for softmax in plain.attentions}
-    # A module that is named an attention and computes no softmax was not read.
-    silent = {n for n in plain.modules if "attention" in type(modules.get(n)).__name__.lower()}
-    silent = {n for n in silent if not any(c == n or c.startswith(f"{n}.") for c in computing)}
-    silent = {n for n in silent if not any(n.startswith(f"{c}.") for c in computing if c)}
+    graphs = [run(adapter, model, *ids).attentions for ids in swaps]
     attentions = []
     for number, softmax in enumerate(plain.attentions):
-        others = [trace[number] for trace in traces if len(trace) == len(plain.attentions)]
-        if len(others) == len(traces) and softmax.weights is not None and softmax.query is not None:
+        others = [graph[number] for graph in graphs if len(graph) == len(plain.attentions)]
+        if len(others) == len(graphs) and softmax.weights is not None and softmax.query is not None:
             view = placed(number, softmax, others, len(source))
-            attentions += [view] if view else []
-    seen = len(plain.attentions) + len(silent)
+            if view:
+                module = holder_of(model, plain, softmax)
+                attentions.append(replace(view, module=module))
+    seen = len(plain.attentions) + len(silent_attentions(model, plain))
     return Reading(model, source, target, tuple(attentions), plain, seen)
+
+
+def holder_of(model: nn.Module, graph: Graph, softmax: Softmax) -> str:
+    """The name of the module that holds the linear maps of an attention; '' where none is seen."""
+    names = [graph.linears[maker].name for maker in softmax.makers if maker >= 0]
+    parts = [name.split(".")[:-1] for name in names]
+    shared = list[str]()
+    for places in zip(*parts, strict=False):
+        if len({*places}) > 1:
+            break
+        shared.append(places[0])
+    modules = dict(model.named_modules())
+    while shared and isinstance(modules.get(".".join(shared)), nn.ModuleList):
+        shared.pop()
+    return ".".join(shared)
+
+
+def silent_attentions(model: nn.Module, graph: Graph) -> list[str]:
+    """The modules called an attention that were read and that compute no softmax over scores."""
+    owners = {node.owner for node in graph.nodes} - {""}
+    computing = {holder_of(model, graph, softmax) for softmax in graph.attentions}
+
+    def near(one: str, two: str) -> bool:
+        """Whether one of two modules holds the other."""
+        return f"{one}.".startswith(f"{two}.") or f"{two}.".startswith(f"{one}.")
+
+    called = [name for name, m in model.named_modules() if "attention" in type(m).__name__.lower()]
+    read = [name for name in called if any(owner.startswith(f"{name}.") for owner in owners)]
+    return [name for name in read if not any(near(name, holder) for holder in computing if holder)]
 
 
 def placed(number: int, plain: Softmax, others: list[Softmax], size: int) -> Attention | None:
@@ -147,7 +172,7 @@ def placed(number: int, plain: Softmax, others: list[Softmax], size: int) -> Att
     scores = plain.scores.reshape(weights.shape) if same else torch.full_like(weights, torch.nan)
     tables = weights[rows], scores[rows]
     added = scores - plain.query @ plain.key * plain.after
-    named, factor = (part, number, plain.module, plain.product), plain.before * plain.after
+    named, factor = (part, number, "", plain.product), plain.before * plain.after
     return Attention(*named, *tables, rows, depth, factor, added[rows])
 
 
@@ -211,7 +236,7 @@ def over_keys(adapter: Adapter, view: Reading, attention: Attention, *ids: Tenso
 
     def change(kind: str, tensors: tuple) -> tuple:
         scores[:] = tensors if kind == "softmax" else scores
-        # A composite operation would reach the trace whole.
+        # A composite operation would reach the graph whole.
         return (torch._softmax(scores[0], -1, False),) if kind == "weights" else tensors
 
     return change
@@ -227,7 +252,7 @@ def by_a_view(view: Reading, attention: Attention) -> tuple[bool, bool]:
         a, b = (z.flatten() / z.norm() for z in (x, y))
         return float((a - b).abs().max()) < MOVED
 
-    softmax, linears = view.trace.attentions[attention.number], view.trace.linears
+    softmax, linears = view.graph.attentions[attention.number], view.graph.linears
     maker, reader = softmax.makers[0], softmax.joined
     split = maker >= 0 and same(softmax.query, linears[maker].output)
     if softmax.weights is None or softmax.value is None or reader >= len(linears):
@@ -266,7 +291,7 @@ def mended(adapter: Adapter, view: Reading, alters: Alters) -> Adapter:
             number = products.get(number, -1) if kind == "product" else number
             return parts[number](kind, tensors) if number in parts else tensors
 
-        with watched(model, change):
+        with torch.no_grad(), recorded_graph(model, change):
             return adapter.logits(model, *ids)
 
     return replace(adapter, logits=logits)

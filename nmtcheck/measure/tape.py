@@ -1,13 +1,15 @@
 """Record a training run at its operations, whatever loop, data code and schedule it has.
 
-The run is the reader's own, from its data to its last evaluation.  A dispatch mode sees which ids
-are looked up, where dropout drops, and the gradient at the logits; hooks see the optimizer, the
-clipping, the schedulers, and the state dicts that are kept.
+The run is the reader's own, from its data to its last evaluation.  A listener of the graph sees
+which ids are looked up, which parameters are read, where dropout drops, and the gradient at the
+logits; what is no operation (a step of the optimizer or of a scheduler, a clipping, a state dict
+that is kept) is told by torch's own hook or by a function put in its place.
 """
 
 from __future__ import annotations
 
 import functools
+import gc
 import re
 import sys
 import time
@@ -20,17 +22,12 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.modules.module import register_module_forward_pre_hook
 from torch.optim.lr_scheduler import LRScheduler
 from torch.optim.optimizer import register_optimizer_step_pre_hook
-from torch.utils._python_dispatch import TorchDispatchMode
 
+from nmtcheck.measure.graph import DROPS, A, Listener, recorded_graph
 from nmtcheck.measure.labels import Rows, read_rows
-from nmtcheck.measure.operations import every_module
 
-A = torch.ops.aten
-# What draws at random for each value; what shuffles sentences draws one number at a time.
-DROPS = {A.native_dropout, A.bernoulli, A.bernoulli_, A.rand, A.rand_like, A.random_}
 SOFTMAX_GRADIENTS = {A._log_softmax_backward_data: False, A._softmax_backward_data: True}
 LOOKUP_GRADIENTS = {A.embedding_dense_backward: 1, A.index_put: 1, A._index_put_impl_: 1}
 MOST = 1_000  # updates that are recorded
@@ -109,24 +106,26 @@ def compared(found: Tensor, fresh: list[Tensor], before: Tensor | None) -> str:
     return "other" if found.any() else "none"
 
 
-class Tape(TorchDispatchMode):
-    """Fills a `Run` while it is active."""
+class RunListener(Listener):
+    """Fills a `Run`."""
 
     def __init__(self) -> None:
-        super().__init__()
         self.run, self.begun = Run(), time.process_time()
         self.reads, self.learned = list[Tensor](), list[Tensor]()  # ids of forward and backward
         self.dropped, self.rows, self.backward = False, list[Rows](), False
         self.passes, self.clipped = list[Pass](), list[bool]()
         self.fresh = dict[int, list[Tensor]]()  # gradients of the followed parameters
-        self.before = dict[int, Tensor]()
+        self.previous = dict[int, Tensor]()
         self.followed = weakref.WeakValueDictionary[int, Tensor]()
-        self.optimized, self.called = set[int](), dict[int, tuple[str, Tensor]]()
+        self.optimized, self.used = set[int](), dict[int, nn.Parameter]()
         self.snapshots = list[tuple[int, weakref.ref]]()  # update, a tensor of a state dict
         self.depth = 0
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kind, output = func.overloadpacket, func(*args, **(kwargs or {}))
+    def after(self, kind: Any, args: Any, output: Any) -> Any:
+        """Note what counts of an operation."""
+        if torch.is_grad_enabled():
+            read = (x for x in args if isinstance(x, nn.Parameter) and x.requires_grad)
+            self.used.update((id(x), x) for x in read)
         if kind is A.embedding and args[1].dim() > 1:
             self.looked_up(args[1])
         elif kind is A.index and len(args[1]) == 1 and is_ids(args[1][0]) and args[0].dim() == 2:
@@ -199,17 +198,16 @@ class Tape(TorchDispatchMode):
         for p in own:
             if id(p) in self.followed and p.grad is not None and known:
                 gradient = p.grad.detach().float()
-                kinds.append(compared(gradient, self.fresh.get(id(p), []), self.before.get(id(p))))
-                self.before[id(p)] = gradient.clone()
+                kinds.append(
+                    compared(gradient, self.fresh.get(id(p), []), self.previous.get(id(p)))
+                )
+                self.previous[id(p)] = gradient.clone()
             elif id(p) in self.followed and known and id(p) in self.fresh:
                 kinds.append("none")
         for p in own:
             self.fresh.pop(id(p), None)
-        missing = [
-            name
-            for key, (name, p) in self.called.items()
-            if key not in self.optimized and p.grad is not None and bool(p.grad.any())
-        ]
+        lost = [p for key, p in self.used.items() if key not in self.optimized]
+        missing = [name_of(p) for p in lost if p.grad is not None and bool(p.grad.any())]
         self.run.updates.append(
             Update(
                 self.passes,
@@ -222,18 +220,11 @@ class Tape(TorchDispatchMode):
                 {p.dtype for p in own},
             )
         )
-        self.passes, self.clipped, self.called = [], [], {}
+        self.passes, self.clipped, self.used = [], [], {}
         if len(self.run.updates) >= MOST:
             raise Enough(f"after {MOST} updates")
         if time.process_time() - self.begun > SECONDS:
             raise Enough(f"after {SECONDS:g} s of computing")
-
-    def calls(self, module: nn.Module, given: Any) -> None:
-        """A module about to run."""
-        if torch.is_grad_enabled():
-            for name, p in module._parameters.items():
-                if p is not None and p.requires_grad:
-                    self.called[id(p)] = f"{type(module).__name__}.{name}", p
 
     def schedules(self, original: Callable, scheduler: LRScheduler, *given: Any) -> Any:
         """A step of a scheduler."""
@@ -268,6 +259,21 @@ class Tape(TorchDispatchMode):
         elif len(old) > 1:
             self.run.kept.append(f"{len(old)} state dicts that were kept hold the same tensors")
         return original(module, state, *given, **more)
+
+
+def name_of(parameter: nn.Parameter) -> str:
+    """What a parameter is called where a module holds it: 'Linear.weight'."""
+    for table in gc.get_referrers(parameter):
+        if isinstance(table, dict):
+            names = [name for name, value in table.items() if value is parameter]
+            for holder in gc.get_referrers(table):
+                holds = getattr(holder, "_parameters", None) is table
+                if holds or (isinstance(holder, dict) and holder.get("_parameters") is table):
+                    kinds = [holder] if holds else gc.get_referrers(holder)
+                    kind = next((x for x in kinds if isinstance(x, nn.Module)), None)
+                    if kind is not None and names:
+                        return f"{type(kind).__name__}.{names[0]}"
+    return f"a parameter of the shape {tuple(parameter.shape)}"
 
 
 def is_ids(x: Any) -> bool:
@@ -310,17 +316,17 @@ def everywhere(original: Any, wrapper: Any) -> list[tuple[dict, str]]:
 @contextmanager
 def recording() -> Iterator[Run]:
     """Record what is trained while the block runs; the block may be ended early."""
-    tape = Tape()
+    listener = RunListener()
     methods = [
-        (torch.optim.Optimizer, "add_param_group", tape.joins),
-        (LRScheduler, "step", tape.schedules),
-        (nn.Module, "state_dict", tape.snaps),
-        (nn.Module, "load_state_dict", tape.loads),
+        (torch.optim.Optimizer, "add_param_group", listener.joins),
+        (LRScheduler, "step", listener.schedules),
+        (nn.Module, "state_dict", listener.snaps),
+        (nn.Module, "load_state_dict", listener.loads),
     ]
     functions = [
-        (torch.autograd.backward, tape.went_back),
-        (nn.utils.clip_grad_norm_, tape.clips),
-        (nn.utils.clip_grad_value_, tape.clips),
+        (torch.autograd.backward, listener.went_back),
+        (nn.utils.clip_grad_norm_, listener.clips),
+        (nn.utils.clip_grad_value_, listener.clips),
     ]
 
     def wrapped(original: Callable, wrapper: Callable) -> Callable:
@@ -338,13 +344,11 @@ def recording() -> Iterator[Run]:
         for original, wrapper in functions:
             for names, name in everywhere(original, wrapped(original, wrapper)):
                 stack.callback(names.__setitem__, name, original)
-        stack.enter_context(register_optimizer_step_pre_hook(tape.steps))
-        stack.enter_context(register_module_forward_pre_hook(tape.calls))
-        stack.enter_context(every_module())
+        stack.enter_context(register_optimizer_step_pre_hook(listener.steps))
         try:
-            with tape:
-                yield tape.run
+            with recorded_graph(listener=listener, keep=False):
+                yield listener.run
         except Enough as end:
-            tape.run.ended = str(end)
-        tape.run.left = tape.passes
-        tape.run.tested += [(len(tape.run.updates), x) for x in tape.reads]
+            listener.run.ended = str(end)
+        listener.run.left = listener.passes
+        listener.run.tested += [(len(listener.run.updates), x) for x in listener.reads]

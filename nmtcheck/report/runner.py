@@ -19,7 +19,7 @@ from nmtcheck.checks import every  # noqa: F401 (every registers the checks)
 from nmtcheck.checks.recorded import ON_PURPOSE
 from nmtcheck.connect import ids  # noqa: F401 (every registers the checks)
 from nmtcheck.connect.broad import DERIVED, completed
-from nmtcheck.measure.operations import every_module
+from nmtcheck.measure.graph import every_module
 from nmtcheck.measure.reading import reading
 from nmtcheck.measure.tape import SECONDS
 from nmtcheck.registry import CHECKS, Check, Finding

@@ -22,8 +22,8 @@ from nmtcheck import Adapter, Finding, run_checks
 from nmtcheck.checks.model import registered
 from nmtcheck.checks.positions import added, exchanged_axes, within
 from nmtcheck.connect.ids import find_facts
+from nmtcheck.measure.graph import every_module
 from nmtcheck.measure.helpers import TOLERANCE, distance, logits, prepare
-from nmtcheck.measure.operations import every_module
 from nmtcheck.measure.proof import explained
 from nmtcheck.measure.reading import hide, join, mending, over_keys
 
@@ -132,7 +132,7 @@ def test_an_error_of_the_instrument_is_not_one_of_the_code():
     report = run_checks(Adapter(make_model=Shy), only=["inside", "masks"])
     assert not report.failed and report.status == 2, report
     assert "attention not read; masks measured" in str(report)
-    assert "nmtcheck could not trace the model: TypeError" in str(report)
+    assert "nmtcheck could not record the model: TypeError" in str(report)
 
 
 class Bare(nn.Module):

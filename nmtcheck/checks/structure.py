@@ -1,32 +1,36 @@
-"""Checks of what a trace shows: which module runs how often, and what is multiplied by what."""
+"""Laws of the graph of a pass: what runs how often, and what is added to what."""
 
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
-from functools import partial
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from nmtcheck.adapter import Adapter, Sizes
-from nmtcheck.checks.layers import stacked
-from nmtcheck.measure.helpers import build, listed, silence, still, words_of
-from nmtcheck.measure.operations import PRODUCTS, Trace
+from nmtcheck.measure.graph import Graph, Node
+from nmtcheck.measure.helpers import build, listed, silence, words_of
+from nmtcheck.measure.paths import (
+    comes_from,
+    find_norms,
+    find_residuals,
+    is_sum,
+    layer_of,
+    undropped,
+)
 from nmtcheck.measure.reading import reading, run, uneven_batch
 from nmtcheck.registry import Finding, check
 
 
-def passes(calls: Counter[str], name: str) -> int:
-    """How often the layer runs that holds a module; a list of modules is none."""
+def passes(maps: Counter[str], name: str) -> int:
+    """How often the layer runs that holds a module, told by the linear maps beside it."""
     while name:
         name = name.rpartition(".")[0]
-        if calls[name]:
-            return calls[name]
+        counts = [count for map, count in maps.items() if map.startswith(f"{name}.")]
+        if name and counts:
+            return min(counts)
     return 1
 
 
@@ -34,21 +38,25 @@ def passes(calls: Counter[str], name: str) -> int:
 def own_norms(adapter: Adapter, seed: int) -> str:
     """Every sub-layer has a norm and an attention of its own."""
     model = silence(build(adapter, seed))
-    calls = Counter(run(adapter, model, *uneven_batch(adapter, seed)).modules)
-    modules = dict(model.named_modules())
-    norms = [n for n, m in modules.items() if "Norm" in type(m).__name__ and not [*m.children()]]
-    shared = [n for n in norms if calls[n] > passes(calls, n)]
+    graph = run(adapter, model, *uneven_batch(adapter, seed))
+    calls = Counter(norm.module for norm in find_norms(graph, model) if norm.module)
+    maps = Counter(linear.name for linear in graph.linears)
+    shared = [name for name, count in calls.items() if count > passes(maps, name)]
     if shared:
         most = max(shared, key=lambda name: calls[name])
-        times = f"{calls[most]} times in {passes(calls, most)} pass of its layer"
+        times = f"{calls[most]} times in {passes(maps, most)} pass of its layer"
         raise Finding(f"{listed(shared)} is called up to {times}")
     parts: dict[str, set[str]] = {}
-    for each in reading(adapter, seed).attentions if norms else ():
-        parts.setdefault(each.module, set()).add(each.part)
-    double = [name for name, kinds in parts.items() if name and len(kinds) > 1]
+    view = reading(adapter, seed)
+    for each in view.attentions if calls else ():
+        maker = view.graph.attentions[each.number].makers[0]
+        if maker >= 0:
+            parts.setdefault(view.graph.linears[maker].name, set()).add(each.part)
+    double = [name for name, kinds in parts.items() if len(kinds) > 1]
     if double and len(parts) > 1:
-        raise Finding(f"{listed(double)} is {' and '.join(sorted(parts[double[0]]))} attention")
-    return f"{len(norms)} norms, none called twice in one pass of its layer"
+        kinds = " and ".join(sorted(parts[double[0]]))
+        raise Finding(f"{listed(double)} makes the queries of {kinds} attention")
+    return f"{len(calls)} norms, none called twice in one pass of its layer"
 
 
 @check("layers.whole_input", "make_model", "resizable")
@@ -58,7 +66,7 @@ def whole_input(adapter: Adapter, seed: int) -> str:
     width = Sizes().d_model
     sliced = [
         linear.name
-        for linear in view.trace.linears
+        for linear in view.graph.linears
         if any(a.module and linear.name.startswith(a.module) for a in view.attentions)
         and linear.read.size(-1) == view.attentions[0].size < width
     ]
@@ -70,12 +78,12 @@ def whole_input(adapter: Adapter, seed: int) -> str:
     return f"the maps of {len(view.attentions)} attentions read whole tokens"
 
 
-def factors(adapter: Adapter, trace: Trace, source: Tensor, target: Tensor) -> dict[str, float]:
+def factors(adapter: Adapter, graph: Graph, source: Tensor, target: Tensor) -> dict[str, float]:
     """Side -> what its embedding is multiplied by before positions are added."""
     sides = {"source": words_of(adapter, source), "target": words_of(adapter, target)}
     return {
         side: factor
-        for ids, factor in trace.scaled
+        for ids, factor in graph.scaled
         for side, mine in sides.items()
         if words_of(adapter, ids) == mine
     }
@@ -127,59 +135,55 @@ def one_parameter(adapter: Adapter, seed: int) -> str:
     return f"{len(places)} parameters, each with a storage of its own"
 
 
-class Adds(TorchDispatchMode):
-    """Notes which tensors are added to others of their shape, and which are multiplied."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.added, self.read, self.sums = set[int](), set[int](), set[int]()
-        self.alive = list[Tensor]()  # so that no other tensor takes a place
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        output = func(*args, **(kwargs or {}))
-        tensors = [x for x in args if isinstance(x, Tensor)]
-        self.alive += [*tensors, output] if isinstance(output, Tensor) else tensors
-        if func.overloadpacket in (torch.ops.aten.add, torch.ops.aten.add_) and len(tensors) > 1:
-            if tensors[0].shape == tensors[1].shape and tensors[0].dim() > 2:
-                self.added |= {x.data_ptr() for x in tensors[:2]}
-                self.sums.add(output.data_ptr())
-        elif func.overloadpacket in PRODUCTS:
-            self.read |= {x.data_ptr() for x in tensors}
-        return output
-
-
 @check("layers.one_stream", "make_model")
 @torch.no_grad()
 def one_stream(adapter: Adapter, seed: int) -> str:
-    """All residual connections of a layer start before its norms, or all behind them."""
+    """A residual connection adds to the stream what its block makes of the stream, or of its norm.
+
+    All of a layer start before its norms, or all behind them.
+    """
     model = silence(build(adapter, seed))
-    passed, given_to = list[tuple[str, int, int]](), set[int]()
+    graph = run(adapter, model, *uneven_batch(adapter, seed))
+    norms = find_norms(graph, model)
+    residuals = [each for each in find_residuals(graph, norms) if each.read is not None]
+    if not residuals:
+        raise NotImplementedError("no residual connection was read")
+    by_output = {id(norm.output): norm for norm in norms}
+    totals = {id(each.total) for each in residuals}
+    for each in residuals:
+        normed = by_output.get(id(each.read))
+        stream, owner = each.stream, each.last.owner
+        if stream is not each.read and (normed is None or stream is not normed.read):
+            before = normed.read if normed else each.read
+            near = comes_from(each.read, stream, totals)  # by a norm of a kind that is not known
+            if not near and comes_from(each.read, stream) and not grown(stream, each.read, before):
+                said = f"what {owner!r} makes is not added to what its block has read"
+                raise Finding(said, "A residual connection adds an earlier tensor: x + f(y).")
+        if stream is each.read and normed and layer_of(normed.module):
+            inside = [r for r in residuals if r.total is normed.read]
+            if not any(layer_of(r.last.owner) == layer_of(normed.module) for r in inside):
+                said = f"what {normed.module!r} makes of its layer's input is added again"
+                cause = "A residual connection starts behind its norm: the stream itself is lost."
+                raise Finding(f"{said}, and the input is not", cause)
+    streams = {id(each.stream) for each in residuals}
+    read = {id(norm.read) for norm in norms}
+    starting = {layer_of(norm.module) for norm in norms if id(norm.output) not in streams} - {""}
+    for norm in norms:
+        added = id(norm.output) in streams and is_sum(norm.read)
+        if added and id(norm.output) in read and layer_of(norm.module) in starting:
+            said = f"{norm.module!r} normalises a sum in a layer that has normalised what it has"
+            raise Finding(
+                f"{said} read", "A residual block normalises before or behind its sub-layer."
+            )
+    return f"{len(residuals)} blocks are added to what they have read, or to what its norm has read"
 
-    def listen(name: str, module: nn.Module, given: tuple, output: Tensor) -> None:
-        passed.append((name, given[0].data_ptr(), output.data_ptr()))
 
-    def enter(module: nn.Module, given: tuple) -> None:
-        given_to.update(x.data_ptr() for x in given[:1] if isinstance(x, Tensor))
-
-    for name, module in model.named_modules():
-        if "Norm" in type(module).__name__ and not [*module.children()] and "." in name:
-            module.register_forward_hook(partial(listen, name))
-    for name in stacked(model):
-        model.get_submodule(name).register_forward_pre_hook(enter)
-    with still(), Adds() as seen:
-        adapter.logits(model, *uneven_batch(adapter, seed))
-    layers = {name: re.match(r".*?\.\d+(?=\.)", name) for name, *_ in passed}
-    within = {name: layer[0] for name, layer in layers.items() if layer}
-    again = {read for _, read, _ in passed}
-    before = {within.get(name) for name, read, made in passed if made not in seen.added} - {None}
-    for name, read, made in passed:
-        if made not in seen.added:
-            continue
-        if made in seen.read and read in given_to and read not in seen.added:
-            said = f"what {name!r} makes of its layer's input is added again, and the input is not"
-            cause = "A residual connection starts behind its norm: the stream itself is lost."
-            raise Finding(said, cause)
-        if read in seen.sums and made in again and within.get(name) in before:
-            said = f"{name!r} normalises a sum in a layer that has normalised what it has read"
-            raise Finding(said, "A residual block normalises before or behind its sub-layer.")
-    return f"{len(passed)} norms in one pass, and one kind of residual connection in a layer"
+def grown(stream: Node, *read: Node | None) -> bool:
+    """Whether a stream is what a block has read, and what parallel blocks have added to it."""
+    node: Node | None = stream
+    while is_sum(node):
+        operands = [undropped(maker) for maker in node.makers[:2]]
+        if any(x is not None and any(x is y for y in read) for x in operands):
+            return True
+        node = operands[0]
+    return False

@@ -1,7 +1,12 @@
-"""See the operations of a pass: products, softmaxes and linear maps, however a model is written.
+"""One recorder of everything that somebody's code computes: its operations, as a graph.
 
-Below torch's modules and functions every model is made of a few operations.  Each tensor of a pass
-has an `Origin`, which says how it came about; operations that keep every element hand it on.
+Below torch's modules and functions every model is made of a few operations.  Each of them becomes a
+`Node`: what it read, which nodes made that, and what came out.  A node belongs to the parameter
+that it read, not to the module that was running: `self.attention.forward(...)` calls no hook.  What
+the checks ask is a question to this graph.
+
+A `Listener` sees the operations while they happen, and may exchange what they read or make: a
+repair, or the recording of a search.
 """
 
 from __future__ import annotations
@@ -15,7 +20,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
-from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from torch.utils._python_dispatch import TorchDispatchMode
 
 A = torch.ops.aten
@@ -23,10 +27,26 @@ PRODUCTS = {A.mm, A.bmm, A.addmm, A.baddbmm}
 SOFTMAXES = {A._softmax, A._safe_softmax}
 COPIES = {A.clone, A._unsafe_view, A._to_copy, A.detach, A.lift_fresh, A.contiguous}
 JOINS = {A.cat, A.stack}
+SUMS = {A.add, A.add_}
 SCALINGS = {A.mul: 1, A.mul_: 1, A.div: -1, A.div_: -1}
+# What draws at random for each value; what shuffles sentences draws one number at a time.
+DROPS = {A.native_dropout, A.bernoulli, A.bernoulli_, A.rand, A.rand_like, A.random_}
 # change(kind, number, tensors) -> the tensors to go on with.  Kinds: "product" (query, key) of an
-# attention, "softmax" (scores), "weights", "value" (weights, value) and "context".
+# attention, "softmax" (scores), "weights", "value" (weights, value) and "context"; "embedded"
+# (vectors that were looked up).
 Change = Callable[[str, int, tuple], tuple]
+
+
+class Listener:
+    """What sees each operation; it may exchange the arguments before, and the output after it."""
+
+    def before(self, kind: Any, args: Any) -> Any:
+        """The arguments to go on with."""
+        return args
+
+    def after(self, kind: Any, args: Any, output: Any) -> Any:
+        """The output to go on with."""
+        return output
 
 
 @dataclass(frozen=True)
@@ -40,6 +60,27 @@ class Origin:
     maker: int = -1  # it is made of what this linear map returns, element by element
     table: Tensor | None = None  # these ids, looked up in an embedding, and nothing added yet
     factor: float = 1.0  # by which it was multiplied since it was made
+
+
+@dataclass(eq=False)
+class Node:
+    """One operation."""
+
+    kind: Any  # such as `torch.ops.aten.add`
+    read: tuple[Tensor, ...]  # the tensors among its arguments
+    makers: tuple[Node | None, ...]  # of each of them; None for a parameter, or for ids
+    output: Any  # as it was made, even if something was written over it later
+    owner: str  # the parameter that it read, or a view of it; '' for none
+    view: bool  # the same numbers as those that it read
+    options: tuple = ()  # arguments that are no tensors, such as an axis
+    grad: bool = False  # whether a gradient is wanted
+    linear: int = -1  # the number of this linear map among those of its graph
+    context: int = -1  # of which attention it joins the values
+
+    @property
+    def shape(self) -> torch.Size:
+        """That of the output; empty where it is no tensor."""
+        return self.output.shape if isinstance(self.output, Tensor) else torch.Size()
 
 
 @dataclass
@@ -58,7 +99,6 @@ class Linear:
 class Softmax:
     """An attention of a pass.  N is batch times heads, in some order; T queries, S keys."""
 
-    module: str  # in whose forward it is computed
     scores: Tensor
     product: int = -1
     query: Tensor | None = None  # (N, T, d), as it is multiplied
@@ -72,32 +112,43 @@ class Softmax:
 
 
 @dataclass
-class Trace:
+class Graph:
     """What was seen in a pass."""
 
+    nodes: list[Node] = field(default_factory=list)
     attentions: list[Softmax] = field(default_factory=list)
     linears: list[Linear] = field(default_factory=list)
     # Ids that were looked up, and by what their vectors were multiplied before positions are added.
     scaled: list[tuple[Tensor, float]] = field(default_factory=list)
     sums: list[Tensor] = field(default_factory=list)  # those vectors with their positions
     tables: list[tuple[Tensor, Tensor]] = field(default_factory=list)  # embedding (V, D), ids
-    modules: list[str] = field(default_factory=list)  # that were called, in order
     result: Tensor | None = None
 
 
-class Watch(TorchDispatchMode):
-    """Fills a trace while it is active; `change` may exchange tensors on their way."""
+class Recorder(TorchDispatchMode):
+    """Fills a graph while it is active; `change` and a listener may exchange tensors on their way.
 
-    def __init__(self, model: nn.Module, change: Change | None = None):
+    Without `keep` nothing is kept but what the listener keeps: a training run has too many nodes.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module | None = None,
+        change: Change | None = None,
+        listener: Listener | None = None,
+        keep: bool = True,
+    ):
         super().__init__()
-        self.trace, self.change = Trace(), change
-        self.origins, self.alive = dict[int, Origin](), list[Tensor]()
+        self.graph, self.change, self.listener, self.keeps = Graph(), change, listener, keep
+        self.origins, self.alive = dict[int, Origin](), list[Any]()
+        self.nodes = dict[int, Node]()  # of the tensor with this id
+        self.context = -1  # of the operation that is running
+        self.stored = dict[int, list[Node]]()  # nodes whose output lies in this storage
         self.products = list[tuple[Tensor, Tensor, float, tuple[int, int]]]()
-        self.inside = [""]  # the names of the modules that are running
-        self.names = {module: name for name, module in model.named_modules()}
+        named = model.named_parameters(remove_duplicate=False) if model else ()
         self.parameters = {
             p.untyped_storage().data_ptr(): name.removesuffix(".weight")
-            for name, p in reversed([*model.named_parameters(remove_duplicate=False)])
+            for name, p in reversed([*named])
         }
 
     def parameter(self, x: Any) -> str:
@@ -115,6 +166,54 @@ class Watch(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kind, kwargs = func.overloadpacket, kwargs or {}
+        if torch.is_inference_mode_enabled():  # there composite operations arrive whole
+            with self:
+                output = func.decompose(*args, **kwargs)
+            if output is not NotImplemented:
+                return output
+        if self.listener:
+            args = self.listener.before(kind, args)
+        if self.keeps:
+            before = [*_flat([*args, *kwargs.values()])]
+            made_by = [self.nodes.get(id(x)) for x in before]
+            self.save_overwritten(func, args)
+            output = self.operate(func, args, kwargs)
+            options = tuple(x for x in args if not isinstance(x, Tensor | list | tuple))
+            self.add_node(func, before, made_by, output, options)
+        else:
+            output = func(*args, **kwargs)
+        return self.listener.after(kind, args, output) if self.listener else output
+
+    def save_overwritten(self, func: Any, args: Any) -> None:
+        """Copy the outputs of nodes that an operation is about to write over."""
+        if not func._schema.is_mutable:
+            return
+        for about, x in zip(func._schema.arguments, args, strict=False):
+            if about.alias_info is not None and about.alias_info.is_write and isinstance(x, Tensor):
+                for node in self.stored.pop(x.untyped_storage().data_ptr(), ()):
+                    node.output = node.output.clone()
+
+    def add_node(self, func: Any, read: list, made_by: list, output: Any, options: tuple) -> None:
+        """Note an operation, and that its output comes from it."""
+        owner = next(filter(None, map(self.parameter, read)), "")
+        same = bool(func.is_view) or func.overloadpacket in COPIES
+        node = Node(func.overloadpacket, tuple(read), tuple(made_by), output, owner, same)
+        node.options, node.grad = options, torch.is_grad_enabled()
+        node.context, self.context = self.context, -1
+        self.graph.nodes.append(node)
+        for x in _flat([output]):
+            self.alive.append(x)
+            self.nodes[id(x)] = node
+            if isinstance(output, Tensor):
+                self.stored.setdefault(x.untyped_storage().data_ptr(), []).append(node)
+            origin = self.origins.get(id(x))
+            if origin is not None and node.kind in PRODUCTS and origin.linear >= 0:
+                node.linear = origin.linear
+                node.owner = self.graph.linears[node.linear].name  # not its bias
+
+    def operate(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """The output of an operation, its origin noted."""
+        kind = func.overloadpacket
         if kind in PRODUCTS:
             return self.multiply(func, list(args), kwargs)
         sources = [x for x in _flat(args) if id(x) in self.origins]
@@ -125,8 +224,9 @@ class Watch(TorchDispatchMode):
             return self.soften(func, args, kwargs, first)
         output = func(*args, **kwargs)
         if kind is A.embedding:
+            (output,) = self.altered("embedded", len(self.graph.tables), output)
             self.keep(output, Origin(table=args[1]))
-            self.trace.tables.append((args[0], args[1]))
+            self.graph.tables.append((args[0], args[1]))
         elif first and (func.is_view or kind in COPIES):
             for each in _flat([output]):
                 self.keep(each, first)
@@ -149,14 +249,14 @@ class Watch(TorchDispatchMode):
             if isinstance(other, int | float) or other.numel() == 1:
                 factor = origin.factor * float(other) ** SCALINGS[kind]
                 return replace(origin, factor=factor)
-        elif kind in (A.add, A.add_) and origin.table is not None:
+        elif kind in SUMS and origin.table is not None:
             looked = [o for o in map(self.origin, args[:2]) if o and o.table is not None]
-            self.trace.scaled += [(o.table, o.factor) for o in looked]
-            self.trace.sums += [output.clone()] * len(looked)
+            self.graph.scaled += [(o.table, o.factor) for o in looked]
+            self.graph.sums += [output.clone()] * len(looked)
             return Origin()
-        elif kind in (A.add, A.add_) and others and self.parameter(others[0]):
+        elif kind in SUMS and others and self.parameter(others[0]):
             if origin.maker >= 0 and others[0].dim() == 1:
-                self.trace.linears[origin.maker].bias = others[0]
+                self.graph.linears[origin.maker].bias = others[0]
         return replace(origin, powers=origin.powers or kind in (A.exp, A.exp_))
 
     def alike(self, parts: list[Tensor]) -> bool:
@@ -186,11 +286,11 @@ class Watch(TorchDispatchMode):
             output = func(*args, **kwargs)
             read = a if self.parameter(b) else b
             reads = (self.origin(read) or Origin()).linear
-            number = len(self.trace.linears)
+            number = len(self.graph.linears)
             self.keep(output, Origin(linear=number, maker=number))
             weight = b if self.parameter(b) else a.mT
             bias = args[0] if at == 1 and self.parameter(args[0]) else None
-            self.trace.linears.append(
+            self.graph.linears.append(
                 Linear(name, read.clone(), output.clone(), reads, weight, bias)
             )
             return output
@@ -199,15 +299,16 @@ class Watch(TorchDispatchMode):
             first = origins[0].attention >= 0
             weights, value = (a, b) if first else (b.mT, a.mT)
             weights, value = self.altered("value", number, weights, value)
-            attention = self.trace.attentions[number]
+            attention = self.graph.attentions[number]
             attention.weights, attention.value = weights.clone(), value.clone()
             maker = max(origin.maker for origin in origins)
             attention.makers = (*attention.makers[:2], maker)
-            attention.joined = len(self.trace.linears)
+            attention.joined = len(self.graph.linears)
             args[at : at + 2] = (weights, value) if first else (value.mT, weights.mT)
             output = func(*args, **kwargs)
             (output,) = self.altered("context", number, output)
             self.keep(output, None)
+            self.context = number
             return output
         product, makers = len(self.products), (origins[0].maker, origins[1].maker)
         factor = origins[0].factor * origins[1].factor if min(makers) >= 0 else math.nan
@@ -219,15 +320,15 @@ class Watch(TorchDispatchMode):
 
     def soften(self, func: Any, args: Any, kwargs: Any, origin: Origin) -> Any:
         """A softmax over scores: of a product, and not of logits."""
-        number = len(self.trace.attentions)
+        number = len(self.graph.attentions)
         (scores,) = self.altered("softmax", number, args[0])
         output = func(scores, *args[1:], **kwargs)
         (output,) = self.altered("weights", number, output)
-        softmax = Softmax(self.inside[-1], scores.clone())
+        softmax = Softmax(scores.clone())
         softmax.query, softmax.key, softmax.before, makers = self.products[origin.product]
         softmax.product, softmax.after = origin.product, origin.factor
         softmax.makers = (*makers, -1)
-        self.trace.attentions.append(softmax)
+        self.graph.attentions.append(softmax)
         self.keep(output, Origin(attention=number))
         return output
 
@@ -242,20 +343,16 @@ def _flat(values: Any) -> Iterator[Tensor]:
 
 
 @contextmanager
-def watched(model: nn.Module, change: Change | None = None) -> Iterator[Trace]:
-    """Trace what is computed while the block runs, the fused attention of torch taken apart."""
-    watch = Watch(model, change)
-
-    def enter(module: nn.Module, _: Any) -> None:
-        watch.inside.append(watch.names.get(module, watch.inside[-1]))
-        watch.trace.modules.append(watch.inside[-1])
-
-    def leave(module: nn.Module, _: Any, output: Any) -> None:
-        watch.inside.pop()
-
-    hooks = register_module_forward_pre_hook(enter), register_module_forward_hook(leave)
-    with hooks[0], hooks[1], every_module(), torch.no_grad(), sdpa_kernel(SDPBackend.MATH), watch:
-        yield watch.trace
+def recorded_graph(
+    model: nn.Module | None = None,
+    change: Change | None = None,
+    listener: Listener | None = None,
+    keep: bool = True,
+) -> Iterator[Graph]:
+    """Record what is computed while the block runs, the fused attention of torch taken apart."""
+    recorder = Recorder(model, change, listener, keep)
+    with every_module(), sdpa_kernel(SDPBackend.MATH), recorder:
+        yield recorder.graph
 
 
 @contextmanager
