@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections import Counter
 from collections.abc import Sequence
@@ -124,6 +125,11 @@ def labels(adapter: Adapter, seed: int) -> str:
     )
     if padded and padded.most_common(1)[0][1] > len(rows) / 5:
         word, many = padded.most_common(1)[0]
+        # PAD fills up short targets only; what ends every target, as often, is EOS.
+        times = {repetitions(row) for row, _ in rows}
+        if many == len(rows) and len(times) == 1:
+            said = f"each of {many} targets ends in id {word}, {times.pop()} times"
+            raise Finding(said, "EOS is added twice: by the data and by the loop.")
         cause = "PAD counts as a word: the loss ignores no id, or the wrong one."
         message = f"{many} of {len(rows)} targets end in repetitions of id {word}, which count"
         raise Finding(message, cause)
@@ -133,6 +139,11 @@ def labels(adapter: Adapter, seed: int) -> str:
         message = f"the last labels of {len(rows)} targets are words, id {last} in {many} of them"
         raise Finding(message, cause)
     return f"{len(rows)} targets, each word at its place, end in id {last}"
+
+
+def repetitions(labels: list[int]) -> int:
+    """How often the last label of a target stands at its end."""
+    return next((n for n, label in enumerate(reversed(labels)) if label != labels[-1]), len(labels))
 
 
 def divided(passes: list[Rows], pairs: list[Learned]) -> tuple[str, str]:
@@ -242,6 +253,9 @@ def rates(adapter: Adapter, seed: int) -> str:
         if len(set(defaults)) > 3:
             cause = "The rate is written to optimizer.defaults, which no step reads."
             raise Finding(f"the default rate changes, and the one used stays {used[0]:.3g}", cause)
+    for odd in (odd_first(used), rising_end(used)):
+        if odd is not None:
+            raise Finding(f"{odd[0]}: {text}", odd[1])
     warm = {n: v for u in run.updates for n, v in u.said.items() if "warm" in n.lower()}
     peak = max(range(count), key=used.__getitem__)
     for name, value in warm.items():
@@ -257,6 +271,33 @@ def rates(adapter: Adapter, seed: int) -> str:
     again = [b + 1 for a, b, c in three if used[a] > used[b] < used[c]]
     where = f"first at update {again[0]}" if again else ""
     return text + f"; it falls and rises again {len(again)} times, {where}" * bool(again)
+
+
+def odd_first(used: list[float]) -> tuple[str, str] | None:
+    """What is wrong with the first of some rates that rise after it, and why."""
+    after = used[1:5]
+    if len(used) < FEW or after != sorted(after) or after[0] == after[-1]:
+        return None
+    if used[0] <= 3 * after[-1]:
+        return None
+    said = f"the first update has the rate {used[0]:.3g}, and later ones rise from {after[0]:.3g}"
+    return said, "The first step is made before the schedule sets the rate."
+
+
+def rising_end(used: list[float]) -> tuple[str, str] | None:
+    """What is wrong with rates that fall at first and then rise, step by step, to the end."""
+    low = min(range(len(used)), key=used.__getitem__)
+    falls = all(a >= b for a, b in itertools.pairwise(used[: low + 1]))
+    steps = [b - a for a, b in itertools.pairwise(used[low:])]
+    # A restart jumps, in one step.
+    slowly = all(0 <= step <= (used[-1] - used[low]) / 4 for step in steps)
+    rises = len(steps) >= max(5, len(used) / 4) and slowly
+    if len(used) < FEW or low < 3 or not falls or not rises:
+        return None
+    if min(used[0], used[-1]) < 1.5 * used[low]:
+        return None
+    said = f"the rate falls until update {low + 1} and then rises to the end"
+    return said, "The schedule goes on past its end, or takes the larger of two rates for the less."
 
 
 @check("run.modes", LOOPS)

@@ -26,7 +26,7 @@ def padded(rows):
 
 
 def collated(pairs, mistake):
-    ends = [] if mistake == "no EOS" else [EOS]
+    ends = [EOS] * {"no EOS": 0, "EOS twice": 2}.get(mistake, 1)
     sources = [[*s, EOS] for s, _ in pairs]
     if mistake == "sources sorted alone":
         sources.sort(key=len)
@@ -47,8 +47,12 @@ class Noam:
         power = -0.5 if mistake == "exponent" else -1.5
         over = max(0, self.number - self.warmup) if mistake == "falls to nothing" else 0
         self.rate = 0.02 * min(self.number**-0.5, self.number * self.warmup**power) * 0.1**over
+        if mistake == "larger of two":
+            self.rate = 0.02 * max(self.number**-0.5, self.number * self.warmup**-1.5)
         self.number %= self.warmup if mistake == "restarts" else 10**9
-        if mistake == "rate not applied":
+        if mistake == "first rate is the default" and self.number == 1:
+            self.optimizer.param_groups[0]["lr"] = 0.1
+        elif mistake == "rate not applied":
             self.optimizer.defaults["lr"] = self.rate
         else:
             self.optimizer.param_groups[0]["lr"] = self.rate
@@ -110,6 +114,7 @@ FOUND = {
     "shifted twice": "run.labels",
     "no EOS": "run.labels",
     "PAD counts": "run.labels",
+    "EOS twice": "run.labels",
     "micro: added": "run.weights",
     "micro: cleared": "run.gradients",
     "not cleared": "run.gradients",
@@ -117,6 +122,8 @@ FOUND = {
     "half of the weights": "run.parameters",
     "rate not applied": "run.rates",
     "exponent": "run.rates",
+    "larger of two": "run.rates",
+    "first rate is the default": "run.rates",
     "train mode not restored": "run.modes",
     "tested in train mode": "run.modes",
     "falls to nothing": "run.rates",
