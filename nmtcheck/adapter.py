@@ -13,6 +13,8 @@ IdBatch = tuple[Tensor, Tensor, Tensor]  # padded: source (B, S), decoder input 
 Updates = list[list[list[IdPair]]]  # each update a list of micro-batches
 Hypothesis = tuple[list[int], float | None]  # word ids and score
 FIND_OUT = -1  # an id that the adapter does not say
+# The parts that anybody's code has; the others are functions of nmtlib, and of whoever has them.
+BROAD = ("make_model", "logits", "epoch", "translate", "run", "evaluate")
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,9 @@ class Adapter:
     V vocabulary.
 
     The smallest useful adapter names `make_model`; each further part adds the checks that need it.
-    Two broad parts, `epoch` and `translate`, are enough to check a loop and a search.
+    Five parts are enough for everything that anybody's code has: `make_model`, `logits` where the
+    model is not called as `model(source, target)`, `epoch`, `translate` and `run`; `evaluate` is a
+    sixth, for the numbers that you report.
     """
 
     name: str = "my Transformer"

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from nmtcheck.adapter import Adapter
-from nmtcheck.measure.graph import recorded_graph
+from nmtcheck.measure.graph import record_graph
 from nmtcheck.measure.helpers import TOLERANCE, distance, logits, pairs, prepare, tensor, unequal
 from nmtcheck.measure.searches import ending_searches
 from nmtcheck.measure.searching import (
@@ -210,7 +210,7 @@ def length_limit(adapter: Adapter, seed: int) -> str:
     if adapter.greedy is None:
         return "the evaluation of a translation that does not end comes to an end"
     for most in (2, 3, 4):
-        with recorded_graph(model) as graph:
+        with record_graph(model) as graph:
             (found,) = adapter.greedy(model, source, most)
         said = [int(i) for i in found]
         size = logits(adapter, model, source, torch.tensor([[adapter.bos]])).size(-1)

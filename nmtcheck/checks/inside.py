@@ -13,7 +13,7 @@ from nmtcheck.adapter import Adapter, Sizes
 from nmtcheck.checks.attention import divided_by
 from nmtcheck.checks.masks import future, same_with_more_padding
 from nmtcheck.measure.helpers import TOLERANCE, another_word
-from nmtcheck.measure.proof import explained
+from nmtcheck.measure.proof import prove_cause
 from nmtcheck.measure.reading import (
     PARTS,
     Attention,
@@ -21,7 +21,7 @@ from nmtcheck.measure.reading import (
     by_a_view,
     hide,
     join,
-    mending,
+    make_repair,
     over_keys,
     read,
     reading,
@@ -74,8 +74,8 @@ def sums(adapter: Adapter, seed: int) -> str:
             if (each.weights.sum(-2) - 1).abs().max() > LOOSE:
                 raise Finding(f"{said}, in {each.name}")
             cause = "The softmax runs over the queries: it is the columns that sum to one."
-            found, repair = Finding(f"{said}, in {each.name}", cause), mending(over_keys, seed)
-            raise explained(adapter, seed, found, repair, sums, "the softmax over the keys")
+            found, repair = Finding(f"{said}, in {each.name}", cause), make_repair(over_keys, seed)
+            raise prove_cause(adapter, seed, found, repair, sums, "the softmax over the keys")
     return f"the weights of {len(view.attentions)} attentions sum to one"
 
 
@@ -126,9 +126,9 @@ def heads(adapter: Adapter, seed: int) -> str:
                 raise Finding(said, f"{cause} works over positions.")
             found, repair = (
                 Finding(said, f"Heads and tokens are mixed: {how}."),
-                mending(join, seed),
+                make_repair(join, seed),
             )
-            raise explained(adapter, seed, found, repair, heads, "the axes exchanged")
+            raise prove_cause(adapter, seed, found, repair, heads, "the axes exchanged")
         sides.append(side)
     if not sides:
         raise NotImplementedError("no self-attention and cross-attention were read")
@@ -255,9 +255,9 @@ def mask_finding(
         found.fits += f" Or training gives {', '.join(adapter.unsure)}, which was left out here."
         return found
     causal = parts == ("decoder",)
-    repair = mending(hide(bad, future=causal), seed, training)
+    repair = make_repair(hide(bad, future=causal), seed, training)
     measure = partial(future, training=training) if causal else same_with_more_padding
-    return explained(adapter, seed, found, repair, measure, "its scores masked")
+    return prove_cause(adapter, seed, found, repair, measure, "its scores masked")
 
 
 @check("inside.future", "make_model")

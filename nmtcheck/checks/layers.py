@@ -8,13 +8,13 @@ import torch
 from torch import Tensor, nn
 
 from nmtcheck.adapter import Adapter, Sizes
-from nmtcheck.measure.graph import Node, recorded_graph
+from nmtcheck.measure.graph import Node, record_graph
 from nmtcheck.measure.helpers import (
     TOLERANCE,
     another_word,
+    applies_dropout,
     close,
     distance,
-    heeds_dropout,
     listed,
     logits,
     prepare,
@@ -77,7 +77,7 @@ def no_dropout(adapter: Adapter, seed: int) -> str:
     real = target != adapter.pad
     evaluated = logits(adapter, model.eval(), source, target)[real]
     trained = [logits(adapter, model.train(), source, target)[real] for _ in range(2)]
-    if not heeds_dropout(adapter, seed) and distance(*trained) > TOLERANCE:
+    if not applies_dropout(adapter, seed) and distance(*trained) > TOLERANCE:
         raise NotImplementedError(UNHEEDED)
     close(*trained, "with dropout 0, two passes in train mode differ")
     message = "with dropout 0, train and eval mode differ"
@@ -92,7 +92,7 @@ def dropout_rate(adapter: Adapter, seed: int) -> str:
     model, source, target = prepare(adapter, seed, dropout=0.3)
     model.train()
     rates = {name: m.p for name, m in model.named_modules() if isinstance(m, nn.Dropout)}
-    if 0.3 not in rates.values() and not heeds_dropout(adapter, seed):
+    if 0.3 not in rates.values() and not applies_dropout(adapter, seed):
         raise NotImplementedError(UNHEEDED)
     # Some parts keep a rate of their own on purpose; that of `nn.Dropout()` is chosen by nobody.
     others = {name: rate for name, rate in rates.items() if rate == 0.5}
@@ -112,7 +112,7 @@ def dropout_rate(adapter: Adapter, seed: int) -> str:
 def dropout_once(adapter: Adapter, seed: int) -> str:
     """No value passes through two dropouts in a row."""
     model, source, target = prepare(adapter, seed, dropout=0.3)
-    with torch.no_grad(), recorded_graph(model.train()) as graph:
+    with torch.no_grad(), record_graph(model.train()) as graph:
         adapter.logits(model, source, target)
     dropouts = find_dropouts(graph)
     if not dropouts:

@@ -23,7 +23,7 @@ from nmtcheck.measure.helpers import (
     tensor,
     three_pairs,
 )
-from nmtcheck.measure.proof import explained
+from nmtcheck.measure.proof import prove_cause
 from nmtcheck.registry import Finding, check
 
 
@@ -222,7 +222,7 @@ def device(adapter: Adapter, seed: int) -> str:
     except Exception as error:  # it is somebody else's code
         said = f"{names[0]!r} is neither a parameter nor a buffer, and the pass fails elsewhere"
         found = Finding(said, "Use register_buffer, or nn.Parameter if it learns.")
-        explained(adapter, seed, found, registered, elsewhere, "it registered")
+        prove_cause(adapter, seed, found, registered, elsewhere, "it registered")
         raise found if found.proved else NotImplementedError(str(error)) from None
     return f"{names[0]!r} is not a buffer and is moved in every pass"
 

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
 from nmtcheck.adapter import Adapter
-from nmtcheck.measure.graph import PRODUCTS, Graph, recorded_graph
+from nmtcheck.measure.graph import PRODUCTS, Graph, record_graph
 from nmtcheck.measure.helpers import (
     build,
     close,
@@ -25,8 +25,8 @@ from nmtcheck.measure.helpers import (
     tensor,
 )
 from nmtcheck.measure.paths import NORMS, find_added
-from nmtcheck.measure.proof import explained
-from nmtcheck.measure.reading import hide, mended, read, reading, run, uneven_batch
+from nmtcheck.measure.proof import prove_cause
+from nmtcheck.measure.reading import hide, read, reading, repair_passes, run, uneven_batch
 from nmtcheck.registry import Finding, check
 
 LENGTHS = (36, 24)  # words of a long sentence; some models take shorter ones only
@@ -58,7 +58,7 @@ def order_matters(adapter: Adapter, seed: int, side: str) -> str:
     ways = (ALONG_BATCH, exchanged_axes, "the axes exchanged"), (MISSING, added, "positions added")
     for cause, way, what in ways:
         found, repair = Finding(unseen.measured, cause.format(side)), partial(within, way=way)
-        if explained(adapter, seed, found, repair, measure, what).proved:
+        if prove_cause(adapter, seed, found, repair, measure, what).proved:
             raise found
     without = placeless(adapter, silence(build(adapter, seed)))
     raise unseen if without or unseen.fits else Finding(unseen.measured, LOST)
@@ -129,7 +129,7 @@ def added(adapter: Adapter, model: nn.Module) -> Iterator[None]:
         waves = (place[..., None] * torch.arange(1, output.size(-1) + 1)).sin()
         return (output + output.std() * waves.to(output.dtype),)
 
-    with recorded_graph(model, change):
+    with record_graph(model, change):
         yield
 
 
@@ -141,8 +141,8 @@ def order_seen(
     model = build(adapter, seed, noise=noise, n_layers=1)
     if masked:
         failure = read(adapter, silence(model), *uneven_batch(adapter, seed))
-        adapter = mended(adapter, failure, hide(["encoder", "cross"], future=False))
-        adapter = mended(adapter, failure, hide(["decoder"], future=True))
+        adapter = repair_passes(adapter, failure, hide(["encoder", "cross"], future=False))
+        adapter = repair_passes(adapter, failure, hide(["decoder"], future=True))
     words = list(range(adapter.first_word, adapter.first_word + 5))
     # Words of the target change their own logits too: only the last ones count.
     places = slice(None) if side == "source" else slice(-1, None)

@@ -14,9 +14,9 @@ from torch import Tensor
 from nmtcheck.adapter import Adapter
 from nmtcheck.checks.training import NO_CLIP
 from nmtcheck.connect.broad import trained
-from nmtcheck.measure.helpers import build, heeds_dropout
+from nmtcheck.measure.helpers import applies_dropout, build
 from nmtcheck.measure.helpers import pairs as pairs_of
-from nmtcheck.measure.labels import EXACT, Learned, Rows, counts, learned
+from nmtcheck.measure.labels import EXACT, Learned, Rows, is_counter, read_pairs
 from nmtcheck.measure.tape import Run, recording
 from nmtcheck.registry import Finding, check
 
@@ -82,7 +82,7 @@ def practise(adapter: Adapter) -> None:
 def lessons(adapter: Adapter) -> list[list[Learned]]:
     """What each update learns.  Raises NotImplementedError where most passes cannot be read."""
     run = recorded(adapter)
-    told = [[learned(x.rows, x.reads) for x in update.passes] for update in run.updates]
+    told = [[read_pairs(x.rows, x.reads) for x in update.passes] for update in run.updates]
     # What is learned already has gradients that are lost in rounding: the first passes tell.
     first = [each.rows for update in run.updates[:EARLY] for each in update.passes]
     if sum(rows is not None and rows.off <= EXACT for rows in first) < len(first) / 2:
@@ -305,7 +305,7 @@ def modes(adapter: Adapter, seed: int) -> str:
     """Dropout drops in every update or in none, and never where no gradient is wanted."""
     run = recorded(adapter)
     dropped = [any(each.dropped for each in update.passes) for update in run.updates]
-    if not any(dropped) and adapter.run is None and heeds_dropout(adapter, seed):
+    if not any(dropped) and adapter.run is None and applies_dropout(adapter, seed):
         raise Finding(f"dropout 0.5 was asked for, and drops in none of {len(dropped)} updates")
     if any(dropped) and not all(dropped):
         first = dropped.index(False) + 1
@@ -409,7 +409,7 @@ def leaked(
     known, fresh, old, mixed = {*times}, set[Sentence](), set[Sentence](), False
     batched = set[Sentence]()  # what is read in tables of several rows, as no search of one does
     start = Counter(int(each.read[0, 0]) for each in told).most_common(1)[0][0]
-    tested = [ids for ids in tested if not counts(ids) and not counts(ids.t())]
+    tested = [ids for ids in tested if not is_counter(ids) and not is_counter(ids.t())]
     ways = [[stripped(x.tolist(), pad) for x in side] for side in (tested, [x.t() for x in tested])]
     for table in max(ways, key=lambda way: sum(row in known for rows in way for row in rows)):
         hits = sum(row in known for row in table)

@@ -17,7 +17,7 @@ from nmtcheck.measure.passes import (
     Ids,
     Pass,
     full_rows,
-    recorded_passes,
+    record_passes,
     searched_model,
     speech_for,
 )
@@ -121,7 +121,7 @@ def find_stale_cache(adapter: Adapter, seed: int) -> Finding | None:
     model, speech = searched_model(adapter, seed).eval(), speech_for(adapter, seed)
     stale, first = 0, ""
     for words in sentences(adapter, seed, (5, 6, 7)):
-        with recorded_passes(model, adapter, [words], speech) as recording:
+        with record_passes(model, adapter, [words], speech) as recording:
             adapter.translate(model, words_for(adapter).lookup_tokens(words), 12)
         for each in recording.passes:
             if each.kept is None or each.history is None or len(each.kept) != len(each.history):

@@ -15,7 +15,7 @@ from nmtcheck.adapter import Adapter, IdPair
 from nmtcheck.checks.recorded import recorded
 from nmtcheck.checks.training import NO_CLIP
 from nmtcheck.connect.standins import Vocabulary
-from nmtcheck.measure.graph import Graph, recorded_graph
+from nmtcheck.measure.graph import Graph, record_graph
 from nmtcheck.measure.helpers import TOLERANCE, batch, build, distance, logits, pairs, source_rows
 from nmtcheck.measure.paths import find_lookups, find_tables, rows_of
 from nmtcheck.registry import Finding, check
@@ -23,7 +23,7 @@ from nmtcheck.registry import Finding, check
 
 def translate(adapter: Adapter, model: nn.Module, pair: IdPair) -> Graph:
     """The graph of the translation of a source."""
-    with torch.no_grad(), recorded_graph(model) as graph:
+    with torch.no_grad(), record_graph(model) as graph:
         if adapter.translate is not None:
             words = Vocabulary(100, pad=adapter.pad, bos=adapter.bos, eos=adapter.eos)
             adapter.translate(model, words.lookup_tokens(pair[0]), 6)
@@ -61,7 +61,7 @@ def trained_ids(adapter: Adapter, seed: int, pair: IdPair) -> list[int]:
         told = adapter.source_eos is True and adapter.make_batch is None
         return source_rows(adapter, [pair[0]])[0].tolist() if told else []
     model, training = build(adapter, seed), [pair] * 4
-    with recorded_graph(model) as graph:
+    with record_graph(model) as graph:
         if adapter.train is not None:
             adapter.train(model, [[training]], NO_CLIP)
         else:

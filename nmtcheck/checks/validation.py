@@ -8,7 +8,7 @@ import math
 import torch
 
 from nmtcheck.adapter import Adapter, IdPair
-from nmtcheck.checks.training import quiet, recorded
+from nmtcheck.checks.training import quiet
 from nmtcheck.connect.broad import batches_of, validated
 from nmtcheck.measure.helpers import (
     TOLERANCE,
@@ -20,6 +20,7 @@ from nmtcheck.measure.helpers import (
     prepare,
     silence,
 )
+from nmtcheck.measure.tape import recording
 from nmtcheck.registry import Finding, check
 
 
@@ -68,10 +69,10 @@ def trains_nothing(adapter: Adapter, seed: int) -> str:
     """Validation does not change weights or gradients."""
     model, examples = build(adapter, seed), pairs(adapter, seed, [(4, 5), (3, 4)])
     before = copy.deepcopy(model.state_dict())
-    with recorded(model) as steps:
+    with recording() as run:
         validated(adapter, model, examples)
-    if steps:
-        raise Finding(f"validation made {len(steps)} optimizer steps")
+    if run.updates:
+        raise Finding(f"validation made {len(run.updates)} optimizer steps")
     for name, value in model.state_dict().items():
         if not torch.equal(value, before[name]):
             raise Finding(f"validation changed {name!r}")

@@ -23,7 +23,7 @@ from torch.nn import functional as F
 
 from nmtcheck.adapter import Adapter
 from nmtcheck.connect.uses import MASK, given_arguments, optional_masks
-from nmtcheck.measure.graph import Graph, recorded_graph
+from nmtcheck.measure.graph import Graph, record_graph
 from nmtcheck.measure.helpers import TOLERANCE, another_word, build, distance
 
 # What a mask may be: what True or a number means, and its shape.  As in annotated scripts, as torch
@@ -85,10 +85,10 @@ def called(
             source, target = source.t().contiguous(), target.t().contiguous()
         by_name = {keyword: target} if keyword else {}
         by_name |= {labels: target} if labels else {}
-        with recorded_graph() if labels else contextlib.nullcontext() as graph:
+        with record_graph() if labels else contextlib.nullcontext() as graph:
             run = Stages(model) if staged else model
             found = run(source, *([] if keyword else [target]), *rest, **more, **by_name)
-        found = read_softmax(graph, target) if labels else unpacked(found, first)
+        found = read_softmax(graph, target) if labels else unpack_logits(found, first)
         found = getattr(model, head)(found) if head else found
         found = with_two_axes(found, target, time_major)
         return (found.transpose(0, 1) if time_major else found)[:, :length]
@@ -176,7 +176,7 @@ def filled_up(ids: Tensor, fixed: int, pad: int) -> Tensor:
     return F.pad(ids, (0, fixed - ids.size(1)), value=pad)
 
 
-def unpacked(found: Any, first: int = 0) -> Any:
+def unpack_logits(found: Any, first: int = 0) -> Any:
     """The logits in what a model returns: an output object, a table, or a tuple."""
     found = found.get("logits") if isinstance(found, dict) else getattr(found, "logits", found)
     if not isinstance(found, tuple | list):
@@ -279,20 +279,16 @@ def conventions_with(adapter: Adapter, model: nn.Module, filled: tuple[str, ...]
 def unused_head(adapter: Adapter, model: nn.Module, way: dict[str, Any]) -> str:
     """The name of a part that no pass calls and that takes what the model returns; '' for none."""
     source, target = examples(adapter)
-    named, used = dict(model.named_children()), set[str]()
-    handles = [
-        module.register_forward_pre_hook(lambda *_, name=name: used.add(name))
-        for name, part in named.items()
-        for module in part.modules()
-    ]
     with contextlib.suppress(Exception), torch.no_grad():
-        found = called(**{"pad": max(adapter.pad, 0), **way})(model, source, target)
-        for name in named.keys() - used:
+        with record_graph(model) as graph:
+            found = called(**{"pad": max(adapter.pad, 0), **way})(model, source, target)
+        read = {node.owner.partition(".")[0] for node in graph.nodes}
+        for name, part in model.named_children():
+            if name in read or not [*part.parameters()]:
+                continue
             with contextlib.suppress(Exception):
-                if named[name](found).shape[:2] == target.shape:
+                if part(found).shape[:2] == target.shape:
                     return name
-    for handle in handles:
-        handle.remove()
     return ""
 
 

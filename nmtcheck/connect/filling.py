@@ -103,14 +103,14 @@ class Configuration(dict):
         return self[key] if key in self else default
 
 
-def configured(given: Any, values: dict[str, Any]) -> Any:
+def fill_configuration(given: Any, values: dict[str, Any]) -> Any:
     """A configuration of the reader's own, with our sizes in the place of its own."""
     made = copy.deepcopy(given)
     table = made if isinstance(made, dict) else vars(made)
     for name, own in table.items():
         field = meaning(name)
         if isinstance(own, dict) or dataclasses.is_dataclass(own):
-            value = configured(own, values)
+            value = fill_configuration(own, values)
         elif field in values and isinstance(own, int | float | str | torch.device | None):
             value = type(own)(values[field]) if isinstance(own, int | float) else values[field]
         else:
@@ -165,7 +165,9 @@ def part_of(parameter: inspect.Parameter, names: dict[str, Any]) -> type | None:
     return kind if fits else None
 
 
-def guessed(factory: Callable[..., Any], names: dict[str, Any], depth: int = 0) -> dict[str, str]:
+def guess_meanings(
+    factory: Callable[..., Any], names: dict[str, Any], depth: int = 0
+) -> dict[str, str]:
     """The arguments of a factory for which a value is known: argument -> its meaning.
 
     The meaning is told by the name; of an argument without a default also by its type, or by a
@@ -178,7 +180,7 @@ def guessed(factory: Callable[..., Any], names: dict[str, Any], depth: int = 0) 
             continue
         part = part_of(p, names)
         if part is not None and depth < 4:
-            inner = guessed(part, names, depth + 1)
+            inner = guess_meanings(part, names, depth + 1)
             needed = {q.name for q in parameters(part) if q.default is q.empty}
             meant |= {p.name: PART} if needed <= inner.keys() else {}
         elif value_of_type(p.annotation, names) is not UNKNOWN:
@@ -198,12 +200,12 @@ def values_by_trying(
     for values in itertools.product(TRIED, repeat=len(unknown)):
         tried = dict(zip(unknown, values, strict=True))
         with contextlib.suppress(Exception):  # it is somebody else's code
-            if isinstance(filled(factory, ids, names, tried)(Sizes()), torch.nn.Module):
+            if isinstance(fill_arguments(factory, ids, names, tried)(Sizes()), torch.nn.Module):
                 return tried
     return None
 
 
-def filled(
+def fill_arguments(
     factory: Callable[..., Any],
     ids: dict[str, int],
     names: dict[str, Any],
@@ -213,12 +215,12 @@ def filled(
 
     `tried` are the values of arguments that no name or type tells.
     """
-    meant = guessed(factory, names)
+    meant = guess_meanings(factory, names)
     own = {p.name: p for p in parameters(factory)}
 
     def value(name: str, field: str, values: dict[str, Any], sizes: Sizes) -> Any:
         if field == PART:
-            return filled(part_of(own[name], names), ids, names)(sizes)
+            return fill_arguments(part_of(own[name], names), ids, names)(sizes)
         if field == "by its type":
             guess = value_of_type(own[name].annotation, names)
             return values.get(guess, guess) if isinstance(guess, str) else guess
@@ -230,7 +232,7 @@ def filled(
         default, kind = own[name].default, own[name].annotation
         if default is not inspect.Parameter.empty:
             plain = default is None or isinstance(default, int | str)
-            return default if plain else configured(default, values)
+            return default if plain else fill_configuration(default, values)
         kind = kind if isinstance(kind, type) else inspect.Parameter.empty
         if kind in (dict, inspect.Parameter.empty):
             kind = configuration_of(factory, names) or kind

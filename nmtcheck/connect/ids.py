@@ -13,7 +13,7 @@ from torch.nn import functional as F
 from nmtcheck.adapter import FIND_OUT, Adapter
 from nmtcheck.connect.calls import conventions, taken, unsure_masks
 from nmtcheck.connect.standins import Vocabulary
-from nmtcheck.measure.graph import recorded_graph
+from nmtcheck.measure.graph import record_graph
 from nmtcheck.measure.helpers import TOLERANCE, build, distance, logits
 from nmtcheck.measure.paths import find_lookups, rows_of
 
@@ -88,7 +88,7 @@ def encoded(adapter: Adapter, seed: int) -> dict[str, bool]:
         return {}
     words = Vocabulary(100, pad=adapter.pad, bos=adapter.bos, eos=adapter.eos)
     ids, found = [adapter.first_word + n for n in (3, 0, 4, 1)], dict[str, bool]()
-    with contextlib.suppress(Exception), torch.no_grad(), recorded_graph() as graph:
+    with contextlib.suppress(Exception), torch.no_grad(), record_graph() as graph:
         model = build(adapter, seed)
         with contextlib.suppress(Exception):  # it may fail later, when it has read the source
             adapter.translate(model, words.lookup_tokens(ids), 3)

@@ -19,9 +19,9 @@ from torch import Tensor, nn
 
 from nmtcheck.adapter import Adapter, Sizes
 from nmtcheck.connect.filling import (
-    filled,
+    fill_arguments,
     follows_sizes,
-    guessed,
+    guess_meanings,
     on_the_cpu,
     parameters,
     values_by_trying,
@@ -51,47 +51,46 @@ def load_adapter(where: str, *, lifted: bool = False, **facts: Any) -> Adapter:
 
     Raises FileNotFoundError for a missing file, and ValueError for everything else that is wrong.
     """
-    path, name = _located(where)
+    path, name = locate_factory(where)
     if lifted or path.suffix == ".ipynb":
         module = lift(path, name)
     else:
         try:
-            module = _import(path)
+            module = import_file(path)
         except ValueError as error:  # a missing package, a missing corpus: do without
             try:
                 module, lifted = lift(path, name), True
             except ValueError:
                 raise error from None
-    factory = _find(module, name, path)
-    shown = {"lifted": True, **facts} if lifted else facts
-    options = "".join(f", {key}={value!r}" for key, value in shown.items())
-    facts = {"name": path.stem, "where": f"load_adapter({where!r}{options})"} | facts
+    factory = find_factory(module, name, path)
+    options = {"lifted": True, **facts} if lifted else facts
+    named = "".join(f", {key}={value!r}" for key, value in options.items())
+    facts = {"name": path.stem, "where": f"load_adapter({where!r}{named})"} | facts
     facts |= {"file": str(path)}
-    needed, resizable = _needed(factory), True
-    given = guessed(factory, vars(module))
-    if given and given.keys() >= set(needed):
-        known = with_ids(Adapter(**facts))._asdict()
-        facts |= known if "pad" in given.values() else {}
-        own, factory, needed = factory, filled(factory, known, vars(module)), ["sizes"]
-        resizable = follows_sizes(own, factory)
-    elif len(needed) > 1:
-        unknown = [name for name in needed if name not in given]
-        known = with_ids(Adapter(**facts))._asdict()
-        tried = values_by_trying(factory, unknown, known, vars(module)) if given else None
-        if tried is None:
+    needed, resizable = list_required(factory), True
+    given = guess_meanings(factory, vars(module))
+    unknown = [argument for argument in needed if argument not in given]
+    known, tried = with_ids(Adapter(**facts))._asdict(), dict[str, Any]()
+    if unknown and len(needed) > 1:
+        values = values_by_trying(factory, unknown, known, vars(module)) if given else None
+        if values is None:
             reason = f"{name} needs {', '.join(needed)}"
             reason += f", and no value is known for {', '.join(unknown)}"
-            raise ValueError(
-                f"{reason}; write a function that needs none, or only an nmtcheck.Sizes"
-            )
-        made = ", ".join(f"{key}={value!r}" for key, value in tried.items())
-        facts |= {"assumed": f"Your {name} is made with {made}, with which it can be made"}
-        own, factory, needed = factory, filled(factory, known, vars(module), tried), ["sizes"]
+            advice = "write a function that needs none, or only an nmtcheck.Sizes"
+            raise ValueError(f"{reason}; {advice}")
+        shown = ", ".join(f"{key}={value!r}" for key, value in values.items())
+        facts |= {"assumed": f"Your {name} is made with {shown}, with which it can be made"}
+        unknown, tried = [], values
+    if given and not unknown:
+        facts |= known if "pad" in given.values() else {}
+        own, needed = factory, ["sizes"]
+        factory = fill_arguments(own, known, vars(module), tried)
         resizable = follows_sizes(own, factory)
-    first = _call(factory, path, name, *(Sizes() for _ in needed))
+    first = call_factory(factory, path, name, *(Sizes() for _ in needed))
     if isinstance(first, Adapter):
-        named = first.name if first.name != Adapter.name else path.stem
-        return replace(first, **facts | {"name": named})
+        if first.name != Adapter.name:
+            facts["name"] = first.name
+        return replace(first, **facts)
     if needed:
         return Adapter(make_model=factory, resizable=resizable, **facts)
     # A factory may hand out the same model each time; checks change weights, so each gets a copy.
@@ -99,7 +98,7 @@ def load_adapter(where: str, *, lifted: bool = False, **facts: Any) -> Adapter:
     return Adapter(**same, **facts)
 
 
-def _located(where: str) -> tuple[Path, str]:
+def locate_factory(where: str) -> tuple[Path, str]:
     """The file and the factory of 'FILE:FACTORY' or 'MODULE:FACTORY'."""
     file, _, name = where.rpartition(":")
     if not file or not name.isidentifier():
@@ -133,7 +132,7 @@ def example(adapter: Adapter, seed: int = 0) -> tuple[Run, Tensor, Tensor]:
     return Run(model, adapter), source, target
 
 
-def _import(path: Path) -> ModuleType:
+def import_file(path: Path) -> ModuleType:
     """The module in a file, imported anew: as a part of its package, if its folder is one.
 
     The folder that holds its package is put first on the import path, as Python does: with its own
@@ -169,7 +168,7 @@ def _import(path: Path) -> ModuleType:
                 continue
             if isinstance(error, KeyboardInterrupt):
                 raise
-            reason = f"{path} cannot be imported: {_told(error, path)}"
+            reason = f"{path} cannot be imported: {describe_error(error, path)}"
             raise ValueError(
                 f"{reason}; --lift takes definitions out without running it"
             ) from error
@@ -179,7 +178,7 @@ def _import(path: Path) -> ModuleType:
     raise AssertionError("the last folder returns or raises")
 
 
-def _find(module: ModuleType, name: str, path: Path) -> Callable[..., Any]:
+def find_factory(module: ModuleType, name: str, path: Path) -> Callable[..., Any]:
     """The factory of that name in a module."""
     factory = getattr(module, name, None)
     if factory is None:
@@ -193,14 +192,14 @@ def _find(module: ModuleType, name: str, path: Path) -> Callable[..., Any]:
     return factory
 
 
-def _needed(factory: Callable[..., Any]) -> list[str]:
+def list_required(factory: Callable[..., Any]) -> list[str]:
     """The arguments that a factory must be given."""
     optional = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD
     needed = (p for p in parameters(factory) if p.default is p.empty)
     return [p.name for p in needed if p.kind not in optional]
 
 
-def _call(
+def call_factory(
     factory: Callable[..., Any], path: Path, name: str, *arguments: Any
 ) -> Adapter | nn.Module:
     """What the factory returns.  Raises ValueError where that is neither of the two."""
@@ -210,14 +209,16 @@ def _call(
         raise
     except BaseException as error:  # SystemExit, too, would end the program without a word
         shown = ", ".join(type(argument).__name__ for argument in arguments)
-        raise ValueError(f"{name}({shown}) of {path.name} failed: {_told(error, path)}") from error
+        raise ValueError(
+            f"{name}({shown}) of {path.name} failed: {describe_error(error, path)}"
+        ) from error
     if not isinstance(found, Adapter | nn.Module):
         said = f"{name}() of {path.name} returned {type(found).__name__}"
         raise ValueError(f"{said}; expected an Adapter or a torch.nn.Module")
     return found
 
 
-def _told(error: BaseException, path: Path) -> str:
+def describe_error(error: BaseException, path: Path) -> str:
     """An exception with the line of the reader's file that it came through."""
     frames = traceback.extract_tb(error.__traceback__)
     lines = [frame.lineno for frame in frames if frame.filename == str(path)]

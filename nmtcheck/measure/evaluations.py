@@ -14,7 +14,7 @@ from nmtcheck.measure.passes import (
     Ids,
     Pass,
     Recording,
-    recorded_passes,
+    record_passes,
     searched_model,
     speech_for,
 )
@@ -111,7 +111,7 @@ def record_evaluation(
     words, speech = words_for(adapter), speech_for(adapter, seed)
     given = [tuple(words.lookup_tokens(side) for side in pair) for pair in pairs]
     model.train()
-    with recorded_passes(model, adapter, [s for s, _ in pairs], speech, repair) as recording:
+    with record_passes(model, adapter, [s for s, _ in pairs], speech, repair) as recording:
         report: Any = adapter.evaluate(model, given)
     return Evaluation(pairs, translations, recording, numbers(report), repr(report))
 

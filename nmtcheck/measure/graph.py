@@ -160,7 +160,7 @@ class Recorder(TorchDispatchMode):
     def origin(self, x: Any) -> Origin | None:
         return self.origins.get(id(x)) if isinstance(x, Tensor) else None
 
-    def altered(self, kind: str, number: int, *tensors: Tensor) -> tuple:
+    def apply_change(self, kind: str, number: int, *tensors: Tensor) -> tuple:
         """The tensors, or those that `change` puts in their places."""
         return self.change(kind, number, tensors) if self.change else tensors
 
@@ -174,7 +174,7 @@ class Recorder(TorchDispatchMode):
         if self.listener:
             args = self.listener.before(kind, args)
         if self.keeps:
-            before = [*_flat([*args, *kwargs.values()])]
+            before = [*flatten_tensors([*args, *kwargs.values()])]
             made_by = [self.nodes.get(id(x)) for x in before]
             self.save_overwritten(func, args)
             output = self.operate(func, args, kwargs)
@@ -201,7 +201,7 @@ class Recorder(TorchDispatchMode):
         node.options, node.grad = options, torch.is_grad_enabled()
         node.context, self.context = self.context, -1
         self.graph.nodes.append(node)
-        for x in _flat([output]):
+        for x in flatten_tensors([output]):
             self.alive.append(x)
             self.nodes[id(x)] = node
             if isinstance(output, Tensor):
@@ -215,30 +215,30 @@ class Recorder(TorchDispatchMode):
         """The output of an operation, its origin noted."""
         kind = func.overloadpacket
         if kind in PRODUCTS:
-            return self.multiply(func, list(args), kwargs)
-        sources = [x for x in _flat(args) if id(x) in self.origins]
+            return self.record_product(func, list(args), kwargs)
+        sources = [x for x in flatten_tensors(args) if id(x) in self.origins]
         first = self.origins[id(sources[0])] if sources else None
         if kind in SOFTMAXES and first and first.product >= 0 and args[0].dim() > 1:
-            return self.soften(func, args, kwargs, first)
-        if first and first.powers and kind in (A.div, A.div_) and self.normalises(args):
-            return self.soften(func, args, kwargs, first)
+            return self.record_softmax(func, args, kwargs, first)
+        if first and first.powers and kind in (A.div, A.div_) and self.divides_by_sums(args):
+            return self.record_softmax(func, args, kwargs, first)
         output = func(*args, **kwargs)
         if kind is A.embedding:
-            (output,) = self.altered("embedded", len(self.graph.tables), output)
+            (output,) = self.apply_change("embedded", len(self.graph.tables), output)
             self.keep(output, Origin(table=args[1]))
             self.graph.tables.append((args[0], args[1]))
         elif first and (func.is_view or kind in COPIES):
-            for each in _flat([output]):
+            for each in flatten_tensors([output]):
                 self.keep(each, first)
-        elif first and kind in JOINS and self.alike(args[0]):
+        elif first and kind in JOINS and self.have_one_maker(args[0]):
             self.keep(output, replace(first, linear=-1))
         elif isinstance(output, Tensor):
             same = [x for x in sources if x.numel() == output.numel()]
-            origin = self.derived(kind, args, same[0], output) if same else None
+            origin = self.derive_origin(kind, args, same[0], output) if same else None
             self.keep(output, origin)
         return output
 
-    def derived(self, kind: Any, args: Any, source: Tensor, output: Tensor) -> Origin:
+    def derive_origin(self, kind: Any, args: Any, source: Tensor, output: Tensor) -> Origin:
         """The origin of what an operation on each element makes of a tensor."""
         origin = replace(self.origins[id(source)], linear=-1)
         others = [x for x in args[:2] if x is not source]
@@ -259,7 +259,7 @@ class Recorder(TorchDispatchMode):
                 self.graph.linears[origin.maker].bias = others[0]
         return replace(origin, powers=origin.powers or kind in (A.exp, A.exp_))
 
-    def alike(self, parts: list[Tensor]) -> bool:
+    def have_one_maker(self, parts: list[Tensor]) -> bool:
         """Whether all parts are made of one linear map and multiplied by one number."""
         origins = [self.origin(x) or Origin() for x in parts]
         return len({(origin.maker, origin.factor) for origin in origins}) == 1
@@ -271,12 +271,12 @@ class Recorder(TorchDispatchMode):
         if origin:
             self.origins[id(output)] = origin
 
-    def normalises(self, args: Any) -> bool:
+    def divides_by_sums(self, args: Any) -> bool:
         """Whether the exponentials of scores are divided by their sums."""
         top, bottom = args[:2]
         return isinstance(bottom, Tensor) and bottom.dim() == top.dim() and 1 in bottom.shape
 
-    def multiply(self, func: Any, args: list, kwargs: Any) -> Any:
+    def record_product(self, func: Any, args: list, kwargs: Any) -> Any:
         """A matrix product: of a linear map, of scores, or of weights with their values."""
         at = len(args) - 2 if func.overloadpacket in (A.mm, A.bmm) else 1
         a, b = args[at], args[at + 1]
@@ -298,7 +298,7 @@ class Recorder(TorchDispatchMode):
         if number >= 0:
             first = origins[0].attention >= 0
             weights, value = (a, b) if first else (b.mT, a.mT)
-            weights, value = self.altered("value", number, weights, value)
+            weights, value = self.apply_change("value", number, weights, value)
             attention = self.graph.attentions[number]
             attention.weights, attention.value = weights.clone(), value.clone()
             maker = max(origin.maker for origin in origins)
@@ -306,24 +306,24 @@ class Recorder(TorchDispatchMode):
             attention.joined = len(self.graph.linears)
             args[at : at + 2] = (weights, value) if first else (value.mT, weights.mT)
             output = func(*args, **kwargs)
-            (output,) = self.altered("context", number, output)
+            (output,) = self.apply_change("context", number, output)
             self.keep(output, None)
             self.context = number
             return output
         product, makers = len(self.products), (origins[0].maker, origins[1].maker)
         factor = origins[0].factor * origins[1].factor if min(makers) >= 0 else math.nan
-        args[at : at + 2] = self.altered("product", product, a, b)
+        args[at : at + 2] = self.apply_change("product", product, a, b)
         output = func(*args, **kwargs)
         self.products.append((args[at].clone(), args[at + 1].clone(), factor, makers))
         self.keep(output, Origin(product=product))
         return output
 
-    def soften(self, func: Any, args: Any, kwargs: Any, origin: Origin) -> Any:
+    def record_softmax(self, func: Any, args: Any, kwargs: Any, origin: Origin) -> Any:
         """A softmax over scores: of a product, and not of logits."""
         number = len(self.graph.attentions)
-        (scores,) = self.altered("softmax", number, args[0])
+        (scores,) = self.apply_change("softmax", number, args[0])
         output = func(scores, *args[1:], **kwargs)
-        (output,) = self.altered("weights", number, output)
+        (output,) = self.apply_change("weights", number, output)
         softmax = Softmax(scores.clone())
         softmax.query, softmax.key, softmax.before, makers = self.products[origin.product]
         softmax.product, softmax.after = origin.product, origin.factor
@@ -333,17 +333,17 @@ class Recorder(TorchDispatchMode):
         return output
 
 
-def _flat(values: Any) -> Iterator[Tensor]:
+def flatten_tensors(values: Any) -> Iterator[Tensor]:
     """The tensors in arguments."""
     for value in values:
         if isinstance(value, Tensor):
             yield value
         elif isinstance(value, list | tuple):
-            yield from _flat(value)
+            yield from flatten_tensors(value)
 
 
 @contextmanager
-def recorded_graph(
+def record_graph(
     model: nn.Module | None = None,
     change: Change | None = None,
     listener: Listener | None = None,

@@ -98,7 +98,7 @@ def still() -> Iterator[None]:
 
 
 @functools.lru_cache(maxsize=16)
-def heeds_dropout(adapter: Adapter, seed: int) -> bool:
+def applies_dropout(adapter: Adapter, seed: int) -> bool:
     """Whether the dropout that is asked for changes a pass in train mode."""
     passes = []
     for dropout in (0.0, 0.5):

@@ -65,7 +65,7 @@ Labels = dict[tuple[int, int], int]  # (sentence, position) -> label
 SHIFTS = {"right": 1, "input": 0, "next": 2}
 
 
-def meant(rows: Rows, read: Tensor) -> tuple[float, str, Labels]:
+def match_labels(rows: Rows, read: Tensor) -> tuple[float, str, Labels]:
     """The labels of targets (B, T), what kind they are (see SHIFTS), and the share that is.
 
     The rows may be sentences or time steps first, in one axis or two.
@@ -92,27 +92,27 @@ class Learned(NamedTuple):
     source: Tensor | None  # (B, S)
     read: Tensor  # (B, T)
     labels: Labels
-    kind: str  # of the labels: see `meant`
+    kind: str  # of the labels: see `match_labels`
 
 
-def counts(ids: Tensor) -> bool:
+def is_counter(ids: Tensor) -> bool:
     """Whether a table holds numbers of positions: each row goes on by one, or stands still."""
     steps = ids.diff(dim=-1)
     return ids.size(-1) > 1 and bool(((steps == 1) | (steps == 0)).all())
 
 
-def learned(rows: Rows | None, reads: list[Tensor]) -> Learned | None:
+def read_pairs(rows: Rows | None, reads: list[Tensor]) -> Learned | None:
     """The pairs of a pass, sentences first; None where labels or tables could not be read."""
     if rows is None or not len(rows.place):
         return None
     total = math.prod(rows.shape)
-    tables = [x for x in reads if x.dim() == 2 and not counts(x) and not counts(x.t())]
+    tables = [x for x in reads if x.dim() == 2 and not is_counter(x) and not is_counter(x.t())]
     found = list[tuple[float, int, Tensor, str, Labels]]()
     for number, ids in enumerate(tables):
         for table in (ids, ids.t()):
             length, rest = divmod(total, len(table))
             if not rest and length in (table.size(1), table.size(1) - 1):
-                share, kind, labels = meant(rows, table)
+                share, kind, labels = match_labels(rows, table)
                 found.append((share, number, table, kind, labels))
     if not found:
         return None

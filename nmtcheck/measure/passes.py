@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from nmtcheck.adapter import Adapter
-from nmtcheck.measure.graph import DROPS, SOFTMAXES, A, Listener, recorded_graph
+from nmtcheck.measure.graph import DROPS, SOFTMAXES, A, Listener, record_graph
 from nmtcheck.measure.helpers import build, prepare, silence, still
 
 PROJECTIONS = {A.mm, A.addmm, A.bmm, A.matmul, A.linear}
@@ -287,7 +287,7 @@ def unequal_copies(logits: Tensor, beams: int, first_word: int) -> Tensor:
 
 
 @contextmanager
-def recorded_passes(
+def record_passes(
     model: nn.Module,
     adapter: Adapter,
     sources: Sequence[Sequence[int]],
@@ -300,7 +300,7 @@ def recorded_passes(
         if repair == "dropout":
             stack.enter_context(still())
             silence(model)
-        stack.enter_context(recorded_graph(listener=listener, keep=False))
+        stack.enter_context(record_graph(listener=listener, keep=False))
         yield listener.recording
 
 

@@ -47,18 +47,18 @@ class Sound(nn.Module):
 SOUND = Adapter(name="a sound model", make_model=Sound, pad=0, bos=1, eos=2)
 
 
-def harmless(repair: Repair) -> bool:
+def is_harmless(repair: Repair) -> bool:
     """Whether a sound model has the same logits with the repair."""
     plain, repaired = (logits(a, *prepare(a, 0)) for a in (SOUND, repair(SOUND)))
     return distance(repaired, plain) < TOLERANCE
 
 
-def explained(
+def prove_cause(
     adapter: Adapter, seed: int, found: Finding, repair: Repair, measure: Measure, what: str
 ) -> Finding:
     """The finding, its cause proved where `measure` passes with the repair, which is harmless."""
     with contextlib.suppress(Exception):  # a repair may break a pass in any way
         measure(repair(adapter), seed)
-        if found.fits and harmless(repair):
+        if found.fits and is_harmless(repair):
             found.fits, found.proved = f"{found.fits} With {what}, the check passes.", True
     return found

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from nmtcheck.adapter import Adapter, IdPair
-from nmtcheck.measure.graph import Change, Graph, Softmax, recorded_graph
+from nmtcheck.measure.graph import Change, Graph, Softmax, record_graph
 from nmtcheck.measure.helpers import another_word, batch, build, pairs, silence, source_frame, still
 
 PARTS = {
@@ -75,7 +75,7 @@ def run(adapter: Adapter, model: nn.Module, *ids: Tensor, change: Change | None 
     """
     torch.manual_seed(0)
     try:
-        with still(), torch.no_grad(), recorded_graph(model, change) as graph:
+        with still(), torch.no_grad(), record_graph(model, change) as graph:
             graph.result = adapter.logits(model, *ids)
     except Exception as error:
         with torch.no_grad():
@@ -280,7 +280,7 @@ def join(adapter: Adapter, view: Reading, attention: Attention, *ids: Tensor) ->
     return change
 
 
-def mended(adapter: Adapter, view: Reading, alters: Alters) -> Adapter:
+def repair_passes(adapter: Adapter, view: Reading, alters: Alters) -> Adapter:
     """The adapter of a model in which every pass is repaired."""
 
     def logits(model: nn.Module, *ids: Tensor) -> Tensor:
@@ -291,12 +291,12 @@ def mended(adapter: Adapter, view: Reading, alters: Alters) -> Adapter:
             number = products.get(number, -1) if kind == "product" else number
             return parts[number](kind, tensors) if number in parts else tensors
 
-        with torch.no_grad(), recorded_graph(model, change):
+        with torch.no_grad(), record_graph(model, change):
             return adapter.logits(model, *ids)
 
     return replace(adapter, logits=logits)
 
 
-def mending(alters: Alters, seed: int, training: bool = False) -> Callable[[Adapter], Adapter]:
+def make_repair(alters: Alters, seed: int, training: bool = False) -> Callable[[Adapter], Adapter]:
     """The repair of an adapter's every pass."""
-    return lambda adapter: mended(adapter, reading(adapter, seed, training), alters)
+    return lambda adapter: repair_passes(adapter, reading(adapter, seed, training), alters)

@@ -17,7 +17,7 @@ from nmtcheck.measure.passes import (
     Ids,
     Pass,
     full_rows,
-    recorded_passes,
+    record_passes,
     searched_model,
     speech_for,
 )
@@ -106,7 +106,7 @@ def record_search(
     Raises NotImplementedError where its steps cannot be read.
     """
     speech = speech_for(adapter, seed, endless)
-    with recorded_passes(model, adapter, [words], speech, repair) as recording:
+    with record_passes(model, adapter, [words], speech, repair) as recording:
         given = words_for(adapter).lookup_tokens(words)
         returned = adapter.translate(model, given, longest)
     result = returned_ids(adapter, returned)

@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from torch.optim.lr_scheduler import LRScheduler
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
-from nmtcheck.measure.graph import DROPS, A, Listener, recorded_graph
+from nmtcheck.measure.graph import DROPS, A, Listener, record_graph
 from nmtcheck.measure.labels import Rows, read_rows
 
 SOFTMAX_GRADIENTS = {A._log_softmax_backward_data: False, A._softmax_backward_data: True}
@@ -56,7 +56,7 @@ class Update:
     rates: list[float]  # of the parameter groups
     default: float  # the rate among the optimizer's defaults
     said: dict[str, float]  # rates and numbers of warm-up updates that objects of the loop hold
-    gradient: str  # how the gradient came about: see `compared`
+    gradient: str  # how the gradient came about: see `compare_gradients`
     clipped: list[bool]  # of each clipping: whether a backward pass came before it
     missing: list[str]  # parameters with a gradient that no optimizer has
     dtypes: set[torch.dtype]  # of the weights
@@ -77,7 +77,7 @@ class Run:
     returned: Any = None
 
 
-def compared(found: Tensor, fresh: list[Tensor], before: Tensor | None) -> str:
+def compare_gradients(found: Tensor, fresh: list[Tensor], before: Tensor | None) -> str:
     """How a gradient at a step came about: '' if of all backward passes since the last one.
 
     Or 'first', 'last' (of several passes), 'older' (the last step's is still in it), or 'other'.
@@ -127,9 +127,9 @@ class RunListener(Listener):
             read = (x for x in args if isinstance(x, nn.Parameter) and x.requires_grad)
             self.used.update((id(x), x) for x in read)
         if kind is A.embedding and args[1].dim() > 1:
-            self.looked_up(args[1])
+            self.record_lookup(args[1])
         elif kind is A.index and len(args[1]) == 1 and is_ids(args[1][0]) and args[0].dim() == 2:
-            self.looked_up(args[1][0])
+            self.record_lookup(args[1][0])
         elif kind in DROPS and (kind is A.native_dropout or output.numel() > 1):
             self.dropped |= torch.is_grad_enabled()
             self.run.tested_dropped += bool(self.run.updates) and not torch.is_grad_enabled()
@@ -142,14 +142,14 @@ class RunListener(Listener):
             self.learned += [ids.clone()] if is_ids(ids) else []
         return output
 
-    def looked_up(self, ids: Tensor) -> None:
+    def record_lookup(self, ids: Tensor) -> None:
         """Note ids that are looked up."""
         if torch.is_grad_enabled():
             self.reads.append(ids.clone())
         elif len(self.run.tested) < 4 * MOST:
             self.run.tested.append((len(self.run.updates), ids.clone()))
 
-    def went_back(self, original: Callable, *given: Any, **options: Any) -> Any:
+    def record_backward(self, original: Callable, *given: Any, **options: Any) -> Any:
         """A backward pass."""
         self.rows, self.learned, self.backward = [], [], True
         try:
@@ -164,18 +164,18 @@ class RunListener(Listener):
             self.passes.append(Pass(self.rows[0] if self.rows else None, reads, self.dropped))
             self.reads, self.dropped = [], False
 
-    def clips(self, original: Callable, *given: Any, **options: Any) -> Any:
+    def record_clipping(self, original: Callable, *given: Any, **options: Any) -> Any:
         """A clipping of gradients."""
         self.clipped.append(bool(self.passes))
         return original(*given, **options)
 
-    def joins(self, original: Callable, optimizer: Any, group: Any) -> Any:
+    def follow_group(self, original: Callable, optimizer: Any, group: Any) -> Any:
         """Parameters that an optimizer gets."""
         result = original(optimizer, group)
-        self.follow(optimizer)
+        self.follow_gradients(optimizer)
         return result
 
-    def follow(self, optimizer: torch.optim.Optimizer) -> bool:
+    def follow_gradients(self, optimizer: torch.optim.Optimizer) -> bool:
         """Follow some gradients of an optimizer; whether they were followed before."""
         own = [p for g in optimizer.param_groups for p in g["params"] if p.requires_grad]
         known = bool(own) and id(own[0]) in self.optimized
@@ -184,22 +184,22 @@ class RunListener(Listener):
             for p in own[:: max(1, len(own) // 4)]:
                 self.followed[id(p)] = p
 
-                def arrived(gradient: Tensor, key: int = id(p)) -> None:
+                def keep_gradient(gradient: Tensor, key: int = id(p)) -> None:
                     self.fresh.setdefault(key, []).append(gradient.detach().clone())
 
-                p.register_hook(arrived)
+                p.register_hook(keep_gradient)
         return known
 
-    def steps(self, optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
+    def record_step(self, optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
         """A step of an optimizer, about to be made."""
-        known = self.follow(optimizer)
+        known = self.follow_gradients(optimizer)
         own = [p for g in optimizer.param_groups for p in g["params"]]
         kinds = list[str]()
         for p in own:
             if id(p) in self.followed and p.grad is not None and known:
                 gradient = p.grad.detach().float()
                 kinds.append(
-                    compared(gradient, self.fresh.get(id(p), []), self.previous.get(id(p)))
+                    compare_gradients(gradient, self.fresh.get(id(p), []), self.previous.get(id(p)))
                 )
                 self.previous[id(p)] = gradient.clone()
             elif id(p) in self.followed and known and id(p) in self.fresh:
@@ -213,7 +213,7 @@ class RunListener(Listener):
                 self.passes,
                 [float(g["lr"]) for g in optimizer.param_groups if "lr" in g],
                 float(optimizer.defaults.get("lr", 0.0)),
-                told(),
+                read_locals_of_callers(),
                 max(kinds, key=kinds.count) if kinds else "",
                 self.clipped,
                 missing,
@@ -226,14 +226,16 @@ class RunListener(Listener):
         if time.process_time() - self.begun > SECONDS:
             raise Enough(f"after {SECONDS:g} s of computing")
 
-    def schedules(self, original: Callable, scheduler: LRScheduler, *given: Any) -> Any:
+    def record_scheduler_step(self, original: Callable, scheduler: LRScheduler, *given: Any) -> Any:
         """A step of a scheduler."""
         if self.run.updates:  # the first one is made by the scheduler itself
             count = self.run.stepped.get(id(scheduler), (0, scheduler))[0]
             self.run.stepped[id(scheduler)] = count + 1, scheduler
         return original(scheduler, *given)
 
-    def snaps(self, original: Callable, module: nn.Module, *given: Any, **options: Any) -> Any:
+    def record_state_dict(
+        self, original: Callable, module: nn.Module, *given: Any, **options: Any
+    ) -> Any:
         """A state dict that is taken; modules within take theirs."""
         self.depth += 1
         try:
@@ -245,7 +247,7 @@ class RunListener(Listener):
             self.snapshots.append((len(self.run.updates), weakref.ref(large)))
         return state
 
-    def loads(
+    def record_loading(
         self, original: Callable, module: nn.Module, state: Any, *given: Any, **more: Any
     ) -> Any:
         """A state dict that is loaded."""
@@ -281,7 +283,7 @@ def is_ids(x: Any) -> bool:
     return isinstance(x, Tensor) and x.dim() > 1 and x.dtype in (torch.int64, torch.int32)
 
 
-def told() -> dict[str, float]:
+def read_locals_of_callers() -> dict[str, float]:
     """The rates, and the lengths of the warm-up, that the loop's objects and names hold."""
     found = dict[str, float]()
     frame: FrameType | None = sys._getframe(2)
@@ -301,7 +303,7 @@ def told() -> dict[str, float]:
     return found
 
 
-def everywhere(original: Any, wrapper: Any) -> list[tuple[dict, str]]:
+def patch_everywhere(original: Any, wrapper: Any) -> list[tuple[dict, str]]:
     """Put a wrapper in the place of a function in every module; the places."""
     places = list[tuple[dict, str]]()
     for module in list(sys.modules.values()):
@@ -318,15 +320,15 @@ def recording() -> Iterator[Run]:
     """Record what is trained while the block runs; the block may be ended early."""
     listener = RunListener()
     methods = [
-        (torch.optim.Optimizer, "add_param_group", listener.joins),
-        (LRScheduler, "step", listener.schedules),
-        (nn.Module, "state_dict", listener.snaps),
-        (nn.Module, "load_state_dict", listener.loads),
+        (torch.optim.Optimizer, "add_param_group", listener.follow_group),
+        (LRScheduler, "step", listener.record_scheduler_step),
+        (nn.Module, "state_dict", listener.record_state_dict),
+        (nn.Module, "load_state_dict", listener.record_loading),
     ]
     functions = [
-        (torch.autograd.backward, listener.went_back),
-        (nn.utils.clip_grad_norm_, listener.clips),
-        (nn.utils.clip_grad_value_, listener.clips),
+        (torch.autograd.backward, listener.record_backward),
+        (nn.utils.clip_grad_norm_, listener.record_clipping),
+        (nn.utils.clip_grad_value_, listener.record_clipping),
     ]
 
     def wrapped(original: Callable, wrapper: Callable) -> Callable:
@@ -342,11 +344,11 @@ def recording() -> Iterator[Run]:
             setattr(owner, name, wrapped(original, wrapper))
             stack.callback(setattr, owner, name, original)
         for original, wrapper in functions:
-            for names, name in everywhere(original, wrapped(original, wrapper)):
+            for names, name in patch_everywhere(original, wrapped(original, wrapper)):
                 stack.callback(names.__setitem__, name, original)
-        stack.enter_context(register_optimizer_step_pre_hook(listener.steps))
+        stack.enter_context(register_optimizer_step_pre_hook(listener.record_step))
         try:
-            with recorded_graph(listener=listener, keep=False):
+            with record_graph(listener=listener, keep=False):
                 yield listener.run
         except Enough as end:
             listener.run.ended = str(end)

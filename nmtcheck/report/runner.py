@@ -69,6 +69,8 @@ def run_checks(
         given = type(adapter).__name__
         raise ValueError(f"expected an Adapter, not {given}; see nmtcheck.adapter")
     chosen, started = choose(only), time.monotonic()
+    if only is None:  # what only nmtlib has is not asked of others
+        chosen = [check for check in chosen if check.concerns(adapter)]
     bench = Bench(adapter, seed % 2**63, time_limit)  # torch takes no larger seed
     if any("make_model" in check.needs for check in chosen):
         # The first optimizer of a program imports a large part of torch: once, and not in each copy

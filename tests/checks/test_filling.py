@@ -7,7 +7,7 @@ from typing import Literal
 import pytest
 
 from nmtcheck import load_adapter, run_checks
-from nmtcheck.connect.filling import UNKNOWN, filled, guessed, value_of_type
+from nmtcheck.connect.filling import UNKNOWN, fill_arguments, guess_meanings, value_of_type
 from nmtcheck.connect.uses import MASK, made_by
 
 
@@ -38,10 +38,10 @@ def test_a_class_is_filled_by_types_where_names_say_nothing():
         def __init__(self, n_src: int, flavour: Literal["a", "b"], where: Place, lean: bool):
             self.given = n_src, flavour, where, lean
 
-    assert guessed(Net, globals()).keys() == {"n_src", "flavour", "where", "lean"}
+    assert guess_meanings(Net, globals()).keys() == {"n_src", "flavour", "where", "lean"}
     from nmtcheck import Sizes
 
-    made = filled(Net, {"pad": 0, "bos": 1, "eos": 2}, globals())(Sizes())
+    made = fill_arguments(Net, {"pad": 0, "bos": 1, "eos": 2}, globals())(Sizes())
     assert made.given[1:] == ("a", Place.BEFORE, False) and int(made.given[0]) == 13
 
 

@@ -7,7 +7,7 @@ from torch.nn import functional as F
 
 from nmtcheck import Adapter, ours, run_checks
 from nmtcheck.connect.calls import called
-from nmtcheck.measure.graph import A, Listener, recorded_graph
+from nmtcheck.measure.graph import A, Listener, record_graph
 from nmtcheck.measure.paths import (
     comes_from,
     find_dropouts,
@@ -20,14 +20,14 @@ from nmtcheck.measure.paths import (
 def test_a_node_belongs_to_the_parameter_that_it_read_whoever_called_it():
     attention = nn.MultiheadAttention(8, 2, batch_first=True)
     x = torch.randn(1, 3, 8)
-    with torch.no_grad(), recorded_graph(nn.ModuleDict({"mha": attention})) as graph:
+    with torch.no_grad(), record_graph(nn.ModuleDict({"mha": attention})) as graph:
         attention.forward(x, x, x)  # no hook is called
     owners = {node.owner for node in graph.nodes if node.linear >= 0}
     assert owners == {"mha.in_proj_weight", "mha.out_proj"} and len(graph.attentions) == 1
 
 
 def test_an_output_is_kept_as_it_was_when_something_is_written_over_it():
-    with torch.no_grad(), recorded_graph() as graph:
+    with torch.no_grad(), record_graph() as graph:
         x = torch.ones(3) * 2
         x[1:].add_(5)
         y = x * 10
@@ -45,14 +45,14 @@ def test_a_listener_exchanges_what_is_read_and_made():
         def after(self, kind, args, output):
             return output + 1 if kind is A.relu else output
 
-    with torch.no_grad(), recorded_graph(listener=Twice(), keep=False) as graph:
+    with torch.no_grad(), record_graph(listener=Twice(), keep=False) as graph:
         assert F.relu(torch.tensor([-1.0, 3.0])).tolist() == [1, 7]
     assert not graph.nodes, "nothing is kept where only the listener asks"
 
 
 def test_the_fused_attention_of_torch_is_taken_apart_in_inference_mode():
     q = torch.randn(1, 2, 3, 4)
-    with torch.inference_mode(), recorded_graph() as graph:
+    with torch.inference_mode(), record_graph() as graph:
         F.scaled_dot_product_attention(q, q, q)
     assert len(graph.attentions) == 1
 
@@ -60,7 +60,7 @@ def test_the_fused_attention_of_torch_is_taken_apart_in_inference_mode():
 @pytest.mark.parametrize("own", [False, True])
 def test_dropouts_are_seen_whoever_writes_them(own):
     x = torch.randn(4, 6)
-    with recorded_graph() as graph:
+    with record_graph() as graph:
         y = x * torch.empty_like(x).bernoulli_(0.5).div_(0.5) if own else F.dropout(x, 0.5)
         F.dropout(y.view(6, 4), 0.5)
         F.dropout(y + 1, 0.5)

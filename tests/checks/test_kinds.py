@@ -24,8 +24,8 @@ from nmtcheck.checks.positions import added, exchanged_axes, within
 from nmtcheck.connect.ids import find_facts
 from nmtcheck.measure.graph import every_module
 from nmtcheck.measure.helpers import TOLERANCE, distance, logits, prepare
-from nmtcheck.measure.proof import explained
-from nmtcheck.measure.reading import hide, join, mending, over_keys
+from nmtcheck.measure.proof import prove_cause
+from nmtcheck.measure.reading import hide, join, make_repair, over_keys
 
 
 class Wrapped(nn.Module):
@@ -73,10 +73,10 @@ def test_an_unusual_style_is_healthy_and_read(style):
 
 
 REPAIRS = {
-    "masked": mending(hide(["encoder", "cross"], future=False), 0),
-    "causal": mending(hide(["decoder"], future=True), 0),
-    "softmax over keys": mending(over_keys, 0),
-    "axes of heads": mending(join, 0),
+    "masked": make_repair(hide(["encoder", "cross"], future=False), 0),
+    "causal": make_repair(hide(["decoder"], future=True), 0),
+    "softmax over keys": make_repair(over_keys, 0),
+    "axes of heads": make_repair(join, 0),
     "axes of the batch": partial(within, way=exchanged_axes),
     "positions": partial(within, way=added),
     "buffers": registered,
@@ -104,7 +104,7 @@ def test_a_cause_is_proved_by_a_harmless_repair_alone():
         """Any check that the repair makes pass."""
 
     for repair, proved in ((doubled, False), (lambda adapter: adapter, True)):
-        found = explained(stranger(), 0, Finding("said", "Why."), repair, passes, "that")
+        found = prove_cause(stranger(), 0, Finding("said", "Why."), repair, passes, "that")
         assert found.proved == proved and found.fits.startswith("Why.")
 
 
