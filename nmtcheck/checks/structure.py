@@ -150,16 +150,18 @@ def one_stream(adapter: Adapter, seed: int) -> str:
         raise NotImplementedError("no residual connection was read")
     by_output = {id(norm.output): norm for norm in norms}
     totals = {id(each.total) for each in residuals}
+    layers = {layer_of(each.last.owner) for each in residuals} - {""}
     for each in residuals:
         normed = by_output.get(id(each.read))
         stream, owner = each.stream, each.last.owner
-        if stream is not each.read and (normed is None or stream is not normed.read):
+        known = normed is not None or id(each.read) in totals
+        if known and stream is not each.read and (normed is None or stream is not normed.read):
             before = normed.read if normed else each.read
             near = comes_from(each.read, stream, totals)  # by a norm of a kind that is not known
             if not near and comes_from(each.read, stream) and not grown(stream, each.read, before):
                 said = f"what {owner!r} makes is not added to what its block has read"
                 raise Finding(said, "A residual connection adds an earlier tensor: x + f(y).")
-        if stream is each.read and normed and layer_of(normed.module):
+        if stream is each.read and normed and layer_of(normed.module) in layers:
             inside = [r for r in residuals if r.total is normed.read]
             if not any(layer_of(r.last.owner) == layer_of(normed.module) for r in inside):
                 said = f"what {normed.module!r} makes of its layer's input is added again"

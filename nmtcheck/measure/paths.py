@@ -153,6 +153,11 @@ def first_read(graph: Graph, node: Node) -> Node | None:
             node = maps[maker]
         elif before.linear >= 0:
             node = before
+        elif before.kind is A.mul and len(whole_operands(before)) == 2:  # a gate
+            gated = [last_map(maker, {}) for maker in before.makers[:2]]
+            if gated[0] is None or gated[1] is None:
+                return None
+            node = gated[0]
         else:
             return before
     return None

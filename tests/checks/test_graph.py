@@ -88,14 +88,18 @@ class Layer(nn.Module):
         super().__init__()
         self.style, self.norms = style, nn.ModuleList(norm(size) for _ in range(4))
         self.maps = nn.ModuleList(nn.Linear(size, size) for _ in range(4))
+        self.gates = nn.ModuleList(nn.Linear(size, size) for _ in range(2))
         self.drop = nn.Dropout(0.1)
 
     def block(self, n, x):
+        if self.style == "gated":
+            gate = torch.sigmoid(self.maps[2 * n](x))
+            return self.drop(self.maps[2 * n + 1](gate * self.gates[n](x)))
         return self.drop(self.maps[2 * n + 1](F.relu(self.maps[2 * n](x))))
 
     def forward(self, x):
         first, second, *after = self.norms
-        if self.style == "pre":
+        if self.style in ("pre", "gated"):
             x = x + self.block(0, first(x))
             return x + self.block(1, second(x))
         if self.style == "post":
@@ -150,7 +154,7 @@ class Scaler(nn.Module):
 
 
 NORMS = {"torch": nn.LayerNorm, "own": OwnNorm, "root": lambda size: OwnNorm(size, root=True)}
-HEALTHY = ["pre", "post", "parallel", "sandwich", "scaled"]
+HEALTHY = ["pre", "post", "parallel", "sandwich", "scaled", "gated"]
 
 
 @pytest.mark.parametrize("norm", [*NORMS, "unknown"])
