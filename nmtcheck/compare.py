@@ -18,6 +18,7 @@ from nmtcheck.adapter import Adapter, Sizes
 from nmtcheck.connect.ids import find_facts
 from nmtcheck.measure.graph import Graph, Linear
 from nmtcheck.measure.helpers import silence, words_of
+from nmtcheck.measure.paths import find_added, is_lookup
 from nmtcheck.measure.reading import PARTS, Attention, read, uneven_batch, visible
 from nmtcheck.registry import Finding
 
@@ -66,7 +67,7 @@ class Side:
     def tables(self) -> dict[str, Tensor]:
         """Embeddings by what they look up: words of the source, of the target, or positions."""
         result = dict[str, Tensor]()
-        for table, ids in self.graph.tables:
+        for table, ids in (node.read for node in self.graph.nodes if is_lookup(node)):
             words = words_of(self.adapter, ids)
             sides = zip(("source", "target"), self.ids, strict=True)
             same = [n for n, x in sides if words == words_of(self.adapter, x)]
@@ -172,11 +173,12 @@ def input_reason(a: Side, b: Side, x: Tensor, y: Tensor) -> str:
 
 def first_difference(a: Side, b: Side) -> tuple[str, str] | None:
     """The first tensor that differs, and the setting that explains it; None where none does."""
-    for number, (one, two) in enumerate(zip(a.graph.scaled, b.graph.scaled, strict=False)):
-        what = f"vectors of embedding {number + 1}"
-        if not math.isclose(one[1], two[1], rel_tol=1e-3):
-            return what, f"scale: they are multiplied by {one[1]:.3g} and by {two[1]:.3g}"
-        if far(a.graph.sums[number], b.graph.sums[number]):
+    both = zip(find_added(a.graph), find_added(b.graph), strict=False)
+    for number, (one, two) in enumerate(both, start=1):
+        what = f"vectors of embedding {number}"
+        if not math.isclose(one.factor, two.factor, rel_tol=1e-3):
+            return what, f"scale: they are multiplied by {one.factor:.3g} and by {two.factor:.3g}"
+        if far(one.total, two.total):
             return what, "positions: what is added to them differs"
     order = sorted(a.roles, key=lambda role: (a.roles[role][0], "qkvof".index(role[0])))
     numbers = {a.roles[f"o {name}"][0]: name for name in places(a)}

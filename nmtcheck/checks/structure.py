@@ -14,6 +14,7 @@ from nmtcheck.measure.graph import Graph, Node
 from nmtcheck.measure.helpers import build, listed, silence, words_of
 from nmtcheck.measure.paths import (
     comes_from,
+    find_added,
     find_norms,
     find_residuals,
     is_sum,
@@ -82,10 +83,10 @@ def factors(adapter: Adapter, graph: Graph, source: Tensor, target: Tensor) -> d
     """Side -> what its embedding is multiplied by before positions are added."""
     sides = {"source": words_of(adapter, source), "target": words_of(adapter, target)}
     return {
-        side: factor
-        for ids, factor in graph.scaled
+        side: added.factor
+        for added in find_added(graph)
         for side, mine in sides.items()
-        if words_of(adapter, ids) == mine
+        if words_of(adapter, added.ids) == mine
     }
 
 

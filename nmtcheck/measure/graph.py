@@ -58,7 +58,6 @@ class Origin:
     attention: int = -1  # it holds the weights of this attention
     linear: int = -1  # it is what this linear map returns, unchanged
     maker: int = -1  # it is made of what this linear map returns, element by element
-    table: Tensor | None = None  # these ids, looked up in an embedding, and nothing added yet
     factor: float = 1.0  # by which it was multiplied since it was made
 
 
@@ -118,10 +117,6 @@ class Graph:
     nodes: list[Node] = field(default_factory=list)
     attentions: list[Softmax] = field(default_factory=list)
     linears: list[Linear] = field(default_factory=list)
-    # Ids that were looked up, and by what their vectors were multiplied before positions are added.
-    scaled: list[tuple[Tensor, float]] = field(default_factory=list)
-    sums: list[Tensor] = field(default_factory=list)  # those vectors with their positions
-    tables: list[tuple[Tensor, Tensor]] = field(default_factory=list)  # embedding (V, D), ids
     result: Tensor | None = None
 
 
@@ -224,9 +219,8 @@ class Recorder(TorchDispatchMode):
             return self.record_softmax(func, args, kwargs, first)
         output = func(*args, **kwargs)
         if kind is A.embedding:
-            (output,) = self.apply_change("embedded", len(self.graph.tables), output)
-            self.keep(output, Origin(table=args[1]))
-            self.graph.tables.append((args[0], args[1]))
+            (output,) = self.apply_change("embedded", 0, output)
+            self.keep(output, None)
         elif first and (func.is_view or kind in COPIES):
             for each in flatten_tensors([output]):
                 self.keep(each, first)
@@ -249,11 +243,6 @@ class Recorder(TorchDispatchMode):
             if isinstance(other, int | float) or other.numel() == 1:
                 factor = origin.factor * float(other) ** SCALINGS[kind]
                 return replace(origin, factor=factor)
-        elif kind in SUMS and origin.table is not None:
-            looked = [o for o in map(self.origin, args[:2]) if o and o.table is not None]
-            self.graph.scaled += [(o.table, o.factor) for o in looked]
-            self.graph.sums += [output.clone()] * len(looked)
-            return Origin()
         elif kind in SUMS and others and self.parameter(others[0]):
             if origin.maker >= 0 and others[0].dim() == 1:
                 self.graph.linears[origin.maker].bias = others[0]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from nmtcheck.measure.graph import DROPS, SUMS, A, Graph, Node
+from nmtcheck.measure.graph import DROPS, SCALINGS, SUMS, A, Graph, Node
 
 LIMIT = 200  # nodes of a path that are followed
 KEEPS_ONE = {A.relu, A.relu_, A.gelu, A.silu, A.silu_, A.sigmoid, A.tanh, A.leaky_relu, A.elu}
@@ -211,26 +211,41 @@ def layer_of(owner: str) -> str:
 
 
 def find_dropouts(graph: Graph) -> list[tuple[Node, Node | None]]:
-    """Every dropout that drops: the node of its output, and the one of what it has read."""
+    """Every dropout that drops: the node of its output, and the one of what it has read.
+
+    Factors are taken off what it has read: some divide by 1 - p behind the mask.
+    """
     result = list[tuple[Node, Node | None]]()
     for node in graph.nodes:
         if node.kind is A.native_dropout:
-            result.append((node, bare(node.makers[0])))
-        elif node.kind in (A.mul, A.mul_) and any(map(made_noise, node.makers)):
+            result.append((node, unscaled(node.makers[0])))
+        elif node.kind in (A.mul, A.mul_, A.where) and any(map(made_noise, node.makers)):
             whole = whole_operands(node)
-            result.append((node, bare(node.makers[whole[0]]) if whole else None))
+            result.append((node, unscaled(node.makers[whole[0]]) if whole else None))
     return result
+
+
+def unscaled(node: Node | None) -> Node | None:
+    """The node before views and factors that are numbers."""
+    for _ in range(LIMIT):
+        node = bare(node)
+        if node is None or node.kind not in SCALINGS or len(node.read) != 1:
+            return node
+        node = node.makers[0]
+    return None
 
 
 def find_lookups(graph: Graph) -> list[Tensor]:
     """The tables of ids that embeddings have read, in order."""
-    looked_up = [node.read[1] for node in graph.nodes if is_lookup(node)]
-    return [ids for ids in looked_up if ids.dtype in (torch.int64, torch.int32)]
+    return [node.read[1] for node in graph.nodes if is_lookup(node)]
 
 
 def is_lookup(node: Node) -> bool:
     """Whether a node looks rows of a table up."""
-    return node.kind in (A.embedding, A.index) and len(node.read) == 2 and node.read[0].dim() == 2
+    if node.kind not in (A.embedding, A.index) or len(node.read) != 2:
+        return False
+    table, ids = node.read
+    return table.dim() == 2 and ids.dtype in (torch.int64, torch.int32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -238,8 +253,10 @@ class Added:
     """What is added to the vectors of ids, once they are multiplied by a factor."""
 
     ids: Tensor
+    factor: float
     vectors: Tensor  # of the shape of the sum
     learned: bool  # they are made of a parameter
+    total: Tensor
 
 
 def find_added(graph: Graph) -> Iterator[Added]:
@@ -253,7 +270,23 @@ def find_added(graph: Graph) -> Iterator[Added]:
                 other = node.read[1 - number]
                 learned = any(each.owner for each in ancestors(node.makers[1 - number]))
                 learned = learned or isinstance(other, nn.Parameter)
-                yield Added(start.read[1], other.expand(node.shape), learned)
+                factor = factor_between(node.makers[number], start)
+                vectors = other.expand(node.shape)
+                yield Added(start.read[1], factor, vectors, learned, first_output(node))
+
+
+def factor_between(node: Node | None, start: Node) -> float:
+    """By what the output of a node was multiplied until it became that of a later one."""
+    factor = 1.0
+    while node is not None and node is not start:
+        whole = [0] if node.view else whole_operands(node)
+        if node.kind in SCALINGS:
+            numbers = [x for x in node.options if isinstance(x, int | float)]
+            numbers += [float(x) for n, x in enumerate(node.read) if n not in whole]
+            for number in numbers:
+                factor *= number ** SCALINGS[node.kind]
+        node = node.makers[whole[0]]
+    return factor
 
 
 def ancestors(node: Node | None, totals: Collection[int] | None = None) -> Iterator[Node]:

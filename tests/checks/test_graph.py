@@ -62,7 +62,7 @@ def test_dropouts_are_seen_whoever_writes_them(own):
     x = torch.randn(4, 6)
     with record_graph() as graph:
         y = x * torch.empty_like(x).bernoulli_(0.5).div_(0.5) if own else F.dropout(x, 0.5)
-        F.dropout(y.view(6, 4), 0.5)
+        F.dropout(y.view(6, 4) * 2, 0.5)
         F.dropout(y + 1, 0.5)
     drops = find_dropouts(graph)
     outputs = {id(output) for output, _ in drops}
