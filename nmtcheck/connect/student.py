@@ -15,6 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
+import torch
 from torch import Tensor, nn
 
 from nmtcheck.adapter import Adapter, Sizes
@@ -93,9 +94,32 @@ def load_adapter(where: str, *, lifted: bool = False, **facts: Any) -> Adapter:
         return replace(first, **facts)
     if needed:
         return Adapter(make_model=factory, resizable=resizable, **facts)
+    require_words(first, path, name)
     # A factory may hand out the same model each time; checks change weights, so each gets a copy.
     same = {"make_model": lambda sizes: copy.deepcopy(factory()), "resizable": False}
     return Adapter(**same, **facts)
+
+
+def require_words(model: nn.Module, path: Path, name: str) -> None:
+    """Raises ValueError for a model of so few words that the sentences of the checks do not fit."""
+    last = Sizes().target_vocab_size - 1
+
+    def is_out_of_range(token: int) -> bool:
+        """Whether a pass of this id alone reads behind the end of a table."""
+        ids = torch.full((2, 3), token)
+        with contextlib.suppress(Exception), torch.no_grad():
+            try:
+                model(ids, ids)
+            except IndexError:
+                return True
+        return False
+
+    if is_out_of_range(last) and not is_out_of_range(0):
+        known = next(n for n in range(last, 0, -1) if not is_out_of_range(n - 1))
+        raise ValueError(
+            f"{name} of {path.name} knows {known} ids, and the checks need {last + 1}; make its"
+            " vocabulary larger"
+        )
 
 
 def locate_factory(where: str) -> tuple[Path, str]:

@@ -94,6 +94,17 @@ def test_what_is_wrong_is_said(file, where, said):
         load_adapter(where.format(file=file))
 
 
+def test_a_model_of_too_few_words_is_refused_in_one_line(tmp_path, capsys):
+    (tmp_path / "net.py").write_text(
+        "from patients import Stranger\n"
+        "from nmtcheck import Sizes\n"
+        "def make(): return Stranger(Sizes(source_vocab_size=20, target_vocab_size=7))\n"
+    )
+    assert main([f"{tmp_path}/net.py:make"]) == 2
+    said = capsys.readouterr().err
+    assert "make of net.py knows 7 ids, and the checks need 13" in said and said.count("\n") == 1
+
+
 def test_a_missing_file_and_one_that_cannot_be_imported(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"there is no file .*none.py"):
         load_adapter(f"{tmp_path}/none.py:make")
