@@ -58,7 +58,8 @@ class Vocabulary:
         self.names = {word: i for i, word in enumerate(self.itos)}
         for i, name, ways in zip(ids, specials, WRITTEN, strict=True):
             self.itos[i] = name
-            self.names |= dict.fromkeys([*ways, name], i)
+            written = [each for way in (*ways, name) for each in (way, way.upper(), way.lower())]
+            self.names |= dict.fromkeys(written, i)
         self.stoi = Stoi(self.names)
         self.stoi.unk = unk
 

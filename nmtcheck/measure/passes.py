@@ -117,6 +117,9 @@ class SearchListener(Listener):
 
     def after(self, kind: Any, args: Any, output: Any) -> Any:
         """The output; the logits of the model changed, so that it says something."""
+        for x in args:  # a search may use a copy of the model
+            if isinstance(x, nn.Parameter) and x.dim() == 2 and self.width in x.shape:
+                self.storages.add(x.untyped_storage().data_ptr())
         if kind is A.embedding:
             self.looks_up(args[1], args[0])
         elif kind is A.index and len(args[1]) == 1 and args[0].dim() == 2:

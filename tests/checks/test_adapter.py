@@ -32,6 +32,7 @@ def test_every_part_is_used_by_some_check_and_documented():
         "given",
         "file",
         "unsure",
+        "assumed",
         "strict",
     }
     assert {f.name for f in fields(Adapter)} - used - facts == {"logits"}  # which every model has

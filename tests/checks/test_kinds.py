@@ -1,5 +1,6 @@
 """Kinds of faults that were met in strangers' repositories: each is found, with its cause."""
 
+import copy
 from dataclasses import replace
 from functools import partial
 
@@ -159,3 +160,20 @@ def test_torch_without_masks_and_positions_gets_every_finding_with_its_cause():
     assert "No padding mask of the source reaches" in causes["inside.padding"]
     for side in ("source", "target"):
         assert "No positions are added" in causes[f"positions.{side}_order"]
+
+
+def test_a_search_with_a_copy_of_the_model_is_read():
+    """Some search with a second model: a copy on the CPU, an average, a checkpoint read again."""
+
+    def with_a_copy(model, words, longest, spoil=False):
+        other = copy.deepcopy(model)
+        if spoil:
+            for table in other.tables:
+                table.weight.data *= 3
+        return translate(other, words, longest)
+
+    (sound,) = run_checks(stranger(translate=with_a_copy), only="search.model").results
+    assert sound.verdict == "passed", sound.measured
+    wrong = stranger(translate=partial(with_a_copy, spoil=True))
+    (found,) = run_checks(wrong, only="search.model").results
+    assert found.verdict == "failed" and "in the full pass" in found.measured, found.measured
