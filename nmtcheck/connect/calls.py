@@ -126,9 +126,7 @@ class Stages:
 
     @staticmethod
     def of(model: nn.Module) -> Stages | None:
-        """The stages of a model without a forward; None for any other."""
-        if type(model).forward is not nn.Module.forward:
-            return None
+        """The stages of a model that has them; None for any other."""
         both = all(callable(getattr(model, name, None)) for name in ("encode", "decode"))
         return Stages(model) if both else None
 
@@ -218,7 +216,10 @@ def conventions(adapter: Adapter, seed: int) -> dict[str, Any]:
     filled = given_masks(adapter, model)
     if filled and (way := conventions_with(adapter, model, filled)):
         return way
-    return conventions_with(adapter, model, ())
+    way, stages = conventions_with(adapter, model, ()), Stages.of(model)
+    if stages is None or separates(adapter, model, way):
+        return way
+    return conventions_with(adapter, model, (), stages) or way
 
 
 def given_masks(adapter: Adapter, model: nn.Module) -> tuple[str, ...]:
@@ -239,9 +240,13 @@ def unsure_masks(adapter: Adapter, way: dict[str, Any], seed: int) -> tuple[str,
     return tuple(name for name in wanted if name not in way.get("names", ()))
 
 
-def conventions_with(adapter: Adapter, model: nn.Module, filled: tuple[str, ...]) -> dict[str, Any]:
-    """The options of `called` with which a model works whose masks `filled` are given as well."""
-    stages = Stages.of(model)
+def conventions_with(
+    adapter: Adapter, model: nn.Module, filled: tuple[str, ...], stages: Stages | None = None
+) -> dict[str, Any]:
+    """The options of `called` with which a model works whose masks `filled` are given as well.
+
+    With `stages` it is called by them and not by its forward.
+    """
     parameters = stages.parameters if stages else arguments_of(model.forward)
     needed = [p.name for p in parameters if p.default is p.empty]
     # What is "padded" is a sentence, and no mask.

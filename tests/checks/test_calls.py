@@ -62,6 +62,13 @@ class InStages(nn.Module):
         return self.inner.decode(trg, e_outputs, src_mask)
 
 
+class HalfWritten(InStages):
+    """The same, with a forward that is not written yet."""
+
+    def forward(self, batch):
+        raise NotImplementedError("use encode and decode")
+
+
 class Flat(nn.Module):
     """nmtlib's model, whose logits have one axis for sentences and positions."""
 
@@ -73,7 +80,9 @@ class Flat(nn.Module):
         return self.inner(source, target).flatten(0, 1)
 
 
-@pytest.mark.parametrize(("model", "option"), [(InStages, "staged"), (Flat, "pad")])
+@pytest.mark.parametrize(
+    ("model", "option"), [(InStages, "staged"), (HalfWritten, "staged"), (Flat, "pad")]
+)
 def test_the_way_in_which_a_model_is_called_is_found_out(model, option):
     report = run_checks(Adapter(make_model=model), only=["masks", "model.shape", "inside"])
     assert f"called with {option}=" in report.note or f", {option}=" in report.note, report.note
