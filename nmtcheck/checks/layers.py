@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 import torch
 from torch import Tensor, nn
 
 from nmtcheck.adapter import Adapter, Sizes
-from nmtcheck.measure.graph import Node, record_graph
+from nmtcheck.measure.graph import PRODUCTS, Node, record_graph
 from nmtcheck.measure.helpers import (
     TOLERANCE,
     another_word,
@@ -123,6 +124,33 @@ def dropout_once(adapter: Adapter, seed: int) -> str:
         places = listed([*dict.fromkeys(owner_before(node) for node in twice)])
         raise Finding(f"the output of a dropout is dropped again, behind {places}")
     return f"{len(dropouts)} dropouts in one pass, none applied to the output of another"
+
+
+@check("inside.dropout", "make_model", "resizable")
+def weights_dropped(adapter: Adapter, seed: int) -> str:
+    """In an attention dropout acts behind the softmax, not on the scores that it reads."""
+    model, source, target = prepare(adapter, seed, dropout=0.3)
+    with torch.no_grad(), record_graph(model.train()) as graph:
+        adapter.logits(model, source, target)
+    outputs = {id(output) for output, _ in find_dropouts(graph)}
+    softmaxes = [node for node in graph.nodes if node.softmax >= 0]
+    if not outputs or not softmaxes:
+        raise NotImplementedError("no attention was read in a pass in which something is dropped")
+    dropped = [node for node in softmaxes if outputs & {*map(id, scores_of(node))}]
+    if dropped:
+        said = f"in {len(dropped)} of {len(softmaxes)} attentions scores are dropped"
+        raise Finding(f"{said} before the softmax")
+    return f"nothing is dropped between the product and the softmax of {len(softmaxes)} attentions"
+
+
+def scores_of(softmax: Node) -> Iterator[Node]:
+    """The nodes between the product of an attention and its softmax."""
+    ahead = list(softmax.makers[:1])
+    while ahead:
+        node = ahead.pop()
+        if node is not None and node.kind not in PRODUCTS:
+            yield node
+            ahead += node.makers
 
 
 def owner_before(node: Node | None) -> str:

@@ -75,6 +75,7 @@ class Node:
     grad: bool = False  # whether a gradient is wanted
     linear: int = -1  # the number of this linear map among those of its graph
     context: int = -1  # of which attention it joins the values
+    softmax: int = -1  # of which attention it makes the weights
 
     @property
     def shape(self) -> torch.Size:
@@ -137,7 +138,7 @@ class Recorder(TorchDispatchMode):
         self.graph, self.change, self.listener, self.keeps = Graph(), change, listener, keep
         self.origins, self.alive = dict[int, Origin](), list[Any]()
         self.nodes = dict[int, Node]()  # of the tensor with this id
-        self.context = -1  # of the operation that is running
+        self.context, self.softmax = -1, -1  # of the operation that is running
         self.stored = dict[int, list[Node]]()  # nodes whose output lies in this storage
         self.products = list[tuple[Tensor, Tensor, float, tuple[int, int]]]()
         named = model.named_parameters(remove_duplicate=False) if model else ()
@@ -195,6 +196,7 @@ class Recorder(TorchDispatchMode):
         node = Node(func.overloadpacket, tuple(read), tuple(made_by), output, owner, same)
         node.options, node.grad = options, torch.is_grad_enabled()
         node.context, self.context = self.context, -1
+        node.softmax, self.softmax = self.softmax, -1
         self.graph.nodes.append(node)
         for x in flatten_tensors([output]):
             self.alive.append(x)
@@ -319,6 +321,7 @@ class Recorder(TorchDispatchMode):
         softmax.makers = (*makers, -1)
         self.graph.attentions.append(softmax)
         self.keep(output, Origin(attention=number))
+        self.softmax = number
         return output
 
 
