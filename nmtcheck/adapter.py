@@ -63,6 +63,7 @@ class Adapter:
     given: tuple[str, ...] | None = None
     file: str = ""  # in which the model is written, if it was read from one
     unsure: tuple[str, ...] = ()  # masks with the default None of which nobody says how they come
+    tried: tuple[str, ...] = ()  # masks that are given in a form that was found by trying
     assumed: str = ""  # a line about arguments whose values were found by trying
     strict: bool = False  # True: a part is blamed for what no model asks of it, too
     resizable: bool = True  # False: `make_model` makes the same model whatever the sizes asked for

@@ -254,6 +254,10 @@ def mask_finding(
     if adapter.unsure:  # the masks may come from a call that nobody has seen
         found.fits += f" Or training gives {', '.join(adapter.unsure)}, which was left out here."
         return found
+    if adapter.tried and len(faulty) == sum(a.part in parts for a in view.attentions):
+        # None of them hides anything: the form of the mask may be wrong, and not the model.
+        found.fits += f" Or {', '.join(adapter.tried)} are wanted in another form than was tried."
+        return found
     causal = parts == ("decoder",)
     repair = make_repair(hide(bad, future=causal), seed, training)
     measure = partial(future, training=training) if causal else same_with_more_padding

@@ -52,7 +52,8 @@ class Facts(NamedTuple):
 
     def of(self, adapter: Adapter) -> Adapter:
         """The adapter with these facts."""
-        known = {**self.ids._asdict(), **self.frame, "unsure": self.unsure}
+        tried = tuple(name for name in self.way.get("names", ()) if "len" not in name.lower())
+        known = {**self.ids._asdict(), **self.frame, "unsure": self.unsure, "tried": tried}
         return replace(taken(adapter, self.way, self.ids.pad), **known)
 
 

@@ -33,6 +33,7 @@ def test_every_part_is_used_by_some_check_and_documented():
         "file",
         "unsure",
         "assumed",
+        "tried",
         "strict",
     }
     assert {f.name for f in fields(Adapter)} - used - facts == {"logits"}  # which every model has

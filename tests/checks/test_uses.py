@@ -87,6 +87,16 @@ def test_what_masks_nobody_shows_is_a_guess_that_says_so(tmp_path):
     assert "no finding about masks is proved" in report.note
 
 
+def test_a_mask_of_a_form_that_nobody_knows_proves_nothing(tmp_path):
+    """A model whose required mask has an own class: whatever is tried hides nothing."""
+    text = MODEL.replace("src_mask=None, tgt_mask=None", "src_mask, tgt_mask")
+    (tmp_path / "net.py").write_text(text.replace("if mask is not None", "if mask is Ellipsis"))
+    report = run_checks(load_adapter(f"{tmp_path}/net.py:Net", pad=0), only=MASKS)
+    wrong = [r for r in report.failed if r.check.id in ("inside.future", "inside.padding")]
+    assert len(wrong) == 2 and not any(r.proved for r in wrong)
+    assert all("in another form than was tried" in r.cause for r in wrong)
+
+
 def test_an_adapter_says_what_is_given(tmp_path):
     (tmp_path / "net.py").write_text(MODEL)
     adapter = load_adapter(f"{tmp_path}/net.py:Net", pad=0, given=("src_mask", "tgt_mask"))
