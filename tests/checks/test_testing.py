@@ -20,7 +20,7 @@ def test_a_check_is_a_test_that_passes_fails_or_is_skipped(pytester):
         """
     )
     result = pytester.runpytest_inprocess("-q", "-p", "no:cacheprovider")
-    result.assert_outcomes(passed=21, failed=1)
+    result.assert_outcomes(passed=23, failed=1)
     result.stdout.fnmatch_lines(["*test_wrong?inside.future?*", "*cause: Each position sees*"])
     with pytest.raises(ValueError, match="no check 'insid'"):
         checks(None, only="insid")
