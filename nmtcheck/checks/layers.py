@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from nmtcheck.adapter import Adapter, Sizes
-from nmtcheck.measure.graph import PRODUCTS, Node, record_graph
+from nmtcheck.measure.graph import PRODUCTS, Node
 from nmtcheck.measure.helpers import (
     TOLERANCE,
     another_word,
@@ -22,7 +22,7 @@ from nmtcheck.measure.helpers import (
     source_frame,
 )
 from nmtcheck.measure.paths import find_dropouts, layer_of
-from nmtcheck.measure.reading import run
+from nmtcheck.measure.reading import record, run
 from nmtcheck.registry import Finding, check
 
 UNHEEDED = "the model has its own dropout, or none: `make_model` does not pass on sizes.dropout"
@@ -113,8 +113,7 @@ def dropout_rate(adapter: Adapter, seed: int) -> str:
 def dropout_once(adapter: Adapter, seed: int) -> str:
     """No value passes through two dropouts in a row."""
     model, source, target = prepare(adapter, seed, dropout=0.3)
-    with torch.no_grad(), record_graph(model.train()) as graph:
-        adapter.logits(model, source, target)
+    graph = record(adapter, model.train(), source, target)
     dropouts = find_dropouts(graph)
     if not dropouts:
         raise NotImplementedError("nothing is dropped in a pass in train mode")
@@ -130,8 +129,7 @@ def dropout_once(adapter: Adapter, seed: int) -> str:
 def weights_dropped(adapter: Adapter, seed: int) -> str:
     """In an attention dropout acts behind the softmax, not on the scores that it reads."""
     model, source, target = prepare(adapter, seed, dropout=0.3)
-    with torch.no_grad(), record_graph(model.train()) as graph:
-        adapter.logits(model, source, target)
+    graph = record(adapter, model.train(), source, target)
     outputs = {id(output) for output, _ in find_dropouts(graph)}
     softmaxes = [node for node in graph.nodes if node.softmax >= 0]
     if not outputs or not softmaxes:

@@ -69,13 +69,19 @@ def uneven_batch(adapter: Adapter, seed: int, padded: bool = True) -> tuple[Tens
 
 
 def run(adapter: Adapter, model: nn.Module, *ids: Tensor, change: Change | None = None) -> Graph:
-    """The graph of one pass without dropout.
+    """The graph of one pass without dropout; raises what `record` raises."""
+    torch.manual_seed(0)
+    with still():
+        return record(adapter, model, *ids, change=change)
+
+
+def record(adapter: Adapter, model: nn.Module, *ids: Tensor, change: Change | None = None) -> Graph:
+    """The graph of one pass.
 
     Raises what the model raises, and NotImplementedError where it fails only while it is recorded.
     """
-    torch.manual_seed(0)
     try:
-        with still(), torch.no_grad(), record_graph(model, change) as graph:
+        with torch.no_grad(), record_graph(model, change) as graph:
             graph.result = adapter.logits(model, *ids)
     except Exception as error:
         with torch.no_grad():
