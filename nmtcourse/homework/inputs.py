@@ -27,6 +27,7 @@ from torch import Tensor
 TYPES = (torch.float32, torch.float64)
 HALVES = (torch.float16, torch.bfloat16)
 LARGE = {"V": 302}  # one size of some inputs; bfloat16 has no 301; other ones are 101
+HUGE = {"T": 520, "S": 520}  # lengths of a few inputs: above the 512 that answers reserve
 LEAST = {"V": 3}  # a vocabulary has more than one word; other sizes are at least 1
 SHRINKS = 60  # simpler inputs that are tried
 EQUAL, LONG, UNEQUAL, LEAST_OF_ALL = 4, 5, 6, 7  # how the sizes of an input go together; else any
@@ -132,6 +133,16 @@ class Draw:
         """Which of the named sizes is large, in an input that has one: each in turn."""
         return self.choose(4, self.number // 8 % 4)
 
+    @cached_property
+    def huge(self) -> bool:
+        """Whether the large size of this input is one of `HUGE`, if it is a length."""
+        return self.choose(2, int(self.number >= 64)) == 1
+
+    @cached_property
+    def without_gradients(self) -> bool:
+        """Whether an answer is called under `torch.no_grad`, as in evaluation."""
+        return self.choose(2, int(self.number % 8 == 2)) == 1
+
     def named(self, name: str) -> int:
         """The size with a name, a number, or a product of these."""
         if "*" in name:
@@ -145,6 +156,8 @@ class Draw:
                 drawn = max(self.common, 3)
             elif self.sizing == LONG and len(self.known) == self.long:
                 drawn = LARGE.get(name, 101)
+                if self.huge:
+                    drawn = HUGE.get(name, drawn)
             elif self.sizing == LEAST_OF_ALL:
                 drawn = least
             while self.sizing == UNEQUAL and drawn in self.known.values():

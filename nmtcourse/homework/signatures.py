@@ -27,7 +27,8 @@ class Float:
     """A tensor of floating-point numbers; all of an input have the same type.
 
     It may be float16 or bfloat16 if `half`. Some of the numbers may be -inf if `infinite`, though
-    not a whole row. Rows are shifted by some hundred if `far`. Numbers are divided by the root of
+    not a whole row. Rows are shifted by some
+    hundred, or by some ten thousand, if `far`. Numbers are divided by the root of
     the size called `scale`. All may be `large` times as large. It requires a gradient if `grad`.
     """
 
@@ -48,7 +49,10 @@ class Float:
         numbers = draw.normal(*shape, scale=scale, large=self.large)
         if self.far and draw.choose(3) == 2:
             rows = torch.randint(-2, 3, (*shape[:-1], 1), generator=draw.generator)
-            numbers = draw.laid(numbers + 300 * rows)
+            step = 300
+            if not draw.half:
+                step = draw.one_of([300, 20_000])
+            numbers = draw.laid(numbers + step * rows)
         if self.infinite and draw.choose(3) == 2:
             numbers = numbers.masked_fill(~draw.mask(*shape), -math.inf)
         if self.grad:

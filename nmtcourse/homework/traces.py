@@ -16,6 +16,7 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from nmtcourse.homework.compare import gradients
@@ -78,6 +79,10 @@ def trace(task: Any, signature: Mapping[str, Any]) -> Callable[[Any, Draw], Iter
             if learns:
                 weights = weights_of(arguments)
                 yield from observe_module(subject, args, name, what, weights, task.listed, draw)
+                if draw.without_gradients and not drops:
+                    with torch.no_grad():
+                        result = getattr(subject, name)(*args)
+                    yield from observe_results(result, False)
                 # The next call has the sizes of the module, and others in all else.
                 draw.known = {**sizes}
                 draw.__dict__.pop("leading", None)

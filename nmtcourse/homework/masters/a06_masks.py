@@ -217,6 +217,8 @@ def asked(draw: Draw, count: int) -> tuple[Decoder, Tensor, Tensor, int]:
     leaks = [draw.one_of([draw.one_of(pairs), (t - 1, 0)]) for _ in range(count)]
     if draw.choose(2):  # one change that moves several positions
         leaks += [(leaks[0][0], earlier) for earlier in range(leaks[0][0])] if leaks else []
+    if t == 13 and count and draw.choose(2):
+        leaks += [(12, 3), (12, 10)]  # a set of 9 and 2 has them in this order
     sources = draw.one_of([source, source[-1:], source[b // 2 : b // 2 + 1]])
     size = draw.one_of([1.0, 1.35e-4])
     if b > 2 and len(sources) == 1:

@@ -161,6 +161,10 @@ def drops_what_f_brings(answer, norm, draw):
     holds(not torch.equal(found, again), "the same numbers are dropped in every call", "others")
     same_rows = torch.equal(dropped[0], dropped[1]) or torch.equal(dropped[:, 0], dropped[:, 1])
     holds(not same_rows, "the same numbers are dropped in all sentences or words", "others")
+    with torch.no_grad():
+        first, second = (module(x, lambda y: brought) for _ in range(2))
+    what = "under torch.no_grad nothing is dropped in training"
+    holds(not torch.equal(first, second), what, "dropout in training, whether or not it learns")
 
 
 @homework.task(
