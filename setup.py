@@ -33,6 +33,12 @@ class Build(build_py):
             return [module for module in found if module[1] == "__init__"]
         return found
 
+    def find_data_files(self, package: str, src_dir: str) -> list[str]:
+        found = super().find_data_files(package, src_dir)
+        if os.environ.get("NMTLIB_SOLUTIONS") == "0":
+            return [place for place in found if "masters" not in Path(place).parts]
+        return found
+
     def run(self) -> None:
         super().run()
         for name in notebooks() if not self.editable_mode else ():  # a clone has them already

@@ -11,6 +11,7 @@ from typing import Any
 
 _HOME = {
     **dict.fromkeys(["assignments", "find_task", "grade", "hint", "judge"], "grading"),
+    **dict.fromkeys(["again", "given"], "lines"),
     "patient": "patients",
     "examine": "examining",
 }

@@ -85,10 +85,17 @@ class Host(Child):
     def code(self) -> int | None:
         return self.process.poll()
 
-    def ask(self, **arguments: Any) -> Any:
-        """What the function returns. Raises ValueError where nothing comes back."""
+    def ask(self, report: Callable[[str], object] = str, **arguments: Any) -> Any:
+        """What the function returns, or gives last; `report` gets the texts that it gives before.
+
+        Raises ValueError where nothing comes back.
+        """
+        answer = None
         try:
-            (answer,) = self.messages(arguments, patience=3)
+            for message in self.messages(arguments, patience=3):
+                if isinstance(answer, str):
+                    report(answer[:1000])
+                answer = message
         except Ended as ended:
             why = LOST.get(str(ended), "its process was ended, perhaps for lack of memory")
             raise ValueError(why) from None

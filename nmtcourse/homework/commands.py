@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from argparse import Namespace, _SubParsersAction
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from nmtcourse.outputs import MIXED_FOLDER
@@ -141,7 +143,12 @@ def do_check(options: Namespace) -> int:
 
     if options.lang:
         os.environ[LANGUAGE] = options.lang  # the process that judges follows it too
-    marked = mark(options.notebook, tasks=options.tasks, confirmed=bool(options.gradescope))
+    marked = mark(
+        options.notebook,
+        tasks=options.tasks,
+        confirmed=bool(options.gradescope),
+        report=partial(print, file=sys.stderr, flush=True),  # while it runs: a line a task
+    )
     if options.gradescope:
         write_output(options.gradescope, gradescope(marked))
     if options.tasks:

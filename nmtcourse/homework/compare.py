@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,15 +21,27 @@ class Finding(AssertionError):
     """A property does not hold: what was measured, what was expected, and perhaps a cause.
 
     `usual` is the advice that goes with an exception, `given` the part of `measured` that says what
-    the answer was called with. A `minor` one is of the type of the right numbers.
+    the answer was called with. A `minor` one is of the type of the right numbers. `path` leads to
+    the wrong part of a value, such as "[0, 1]" or ".shape", and `part` is that part as text.
+    `shown` says after which calls the fault is seen, and `lines` show it.
     """
 
     usual = given = ""
     minor = False
+    shown: Any = None
+    lines: Sequence[str] = ()
 
-    def __init__(self, measured: str, expected: str, cause: str = ""):
+    def __init__(
+        self, measured: str, expected: str, cause: str = "", path: str = "", part: str = ""
+    ):
         super().__init__(f"{measured}; expected {expected}")
         self.measured, self.expected, self.cause = measured, expected, cause
+        self.path, self.part = path, part
+
+    @property
+    def is_rough(self) -> bool:
+        """Whether an error was raised, or a shape is wrong: plainer than a wrong number."""
+        return self.path.endswith(".shape") or not self.part
 
 
 class Forged(BaseException):
@@ -44,16 +56,18 @@ def same(
     cause: str = "",
     tolerance: float = 0,
     moved: float = 0,
+    path: str = "",
 ) -> None:
     """Raise Finding unless two tensors, numbers, containers of them or other values are equal.
 
     Numbers are equal up to rounding; `tolerance` is relative to the largest number, and several
-    times `moved` is added to it. `what` names the result in the report.
+    times `moved` is added to it. `what` names the result in the report, and `path` says where in a
+    larger value it is.
     """
     if moved == math.inf:  # the solution itself is not certain: this value decides nothing
         return None
     if isinstance(expected, Tensor):
-        return _same_tensor(result, expected, what, cause, tolerance, 8 * moved)
+        return _same_tensor(result, expected, what, cause, tolerance, 8 * moved, path)
     if isinstance(expected, bool) and isinstance(result, Tensor) and result.shape == ():
         result = result.detach().numpy()[()]
     if isinstance(result, np.generic):
@@ -61,19 +75,30 @@ def same(
     if isinstance(expected, float) and isinstance(result, int | float):
         # By way of float32: Python's floats are held to the precision of torch's.
         measured, right = torch.tensor(float(result)).double(), torch.tensor(expected).double()
-        return _same_tensor(measured, right, what, cause, tolerance or 1e-4, 8 * moved)
+        return _same_tensor(measured, right, what, cause, tolerance or 1e-4, 8 * moved, path)
     if isinstance(expected, list | tuple) and isinstance(result, (type(expected), tuple)):
         for place, (item, right) in enumerate(zip(result, expected, strict=False)):
             part = f"{what}: number {place}"
-            same(item, right, part, cause=cause, tolerance=tolerance, moved=moved)
+            inside = f"{path}[{place}]"
+            same(item, right, part, cause=cause, tolerance=tolerance, moved=moved, path=inside)
         if len(result) != len(expected):
-            raise Finding(f"{what}: {len(result)} of them, {short(result)}", f"{len(expected)}")
+            about = f"{what}: {len(result)} of them, {short(result)}"
+            raise Finding(about, f"{len(expected)}", "", path, short(result))
         return None
     if isinstance(expected, Mapping) and isinstance(result, Mapping):
         same(sorted(result), sorted(expected), f"the names in {what}", cause=cause)
         for name, value in expected.items():
             part = f"{what} of {name}"
-            same(result[name], value, part, cause=cause, tolerance=tolerance, moved=moved)
+            inside = f"{path}[{name!r}]"
+            same(
+                result[name],
+                value,
+                part,
+                cause=cause,
+                tolerance=tolerance,
+                moved=moved,
+                path=inside,
+            )
         return None
     # True == 1 == 1.0 in Python, and an object that is no data may call itself equal to anything.
     needs_type = isinstance(expected, bool | int) or not isinstance(result, DATA)
@@ -82,16 +107,24 @@ def same(
         correct = short(expected)
         if isinstance(expected, float):
             correct = f"the number {expected:.4g}"
-        raise Finding(f"{what} is {short(result)}", correct, cause)
+        raise Finding(f"{what} is {short(result)}", correct, cause, path, short(result))
     return None
 
 
 def _same_tensor(
-    result: Any, expected: Tensor, what: str, cause: str, tolerance: float, moved: float
+    result: Any,
+    expected: Tensor,
+    what: str,
+    cause: str,
+    tolerance: float,
+    moved: float,
+    path: str,
 ) -> None:
-    shaped(result, expected.shape, what)
+    shaped(result, expected.shape, what, path)
     if result.dtype != expected.dtype:
-        finding = Finding(f"{what} has the dtype {result.dtype}", f"{expected.dtype}")
+        kind = f"{result.dtype}"
+        measured = f"{what} has the dtype {kind}"
+        finding = Finding(measured, f"{expected.dtype}", "", f"{path}.dtype", kind)
         # Minor, if the numbers are right in the coarser of the two types.
         with contextlib.suppress(Finding, RuntimeError):
             coarse = max((result.dtype, expected.dtype), key=lambda d: ROUNDING.get(d, 1e-4))
@@ -111,11 +144,15 @@ def _same_tensor(
         wrong = gaps > tolerance * max(1.0, largest) + moved
     if wrong.any():
         place = tuple(wrong.nonzero()[0].tolist())
-        at = f" at {list(place)}" if place else ""
+        at = ""
+        if place:
+            at = f" at {list(place)}"
+            path += f"{list(place)}"
         if expected.dtype == torch.bool:
-            raise Finding(f"{what}{at} is {bool(result[place])}", f"{bool(expected[place])}", cause)
-        measured, correct = apart(float(numbers[place]), float(right[place]))
-        raise Finding(f"{what}{at} is {measured}", correct, cause)
+            part, correct = f"{bool(result[place])}", f"{bool(expected[place])}"
+        else:
+            part, correct = apart(float(numbers[place]), float(right[place]))
+        raise Finding(f"{what}{at} is {part}", correct, cause, path, part)
 
 
 def apart(value: float, other: float) -> tuple[str, str]:
@@ -143,13 +180,15 @@ def number(value: float, digits: int = 4) -> str:
     return f"{value:.{digits}g}"
 
 
-def shaped(result: Any, shape: Any, what: str) -> None:
+def shaped(result: Any, shape: Any, what: str, path: str = "") -> None:
     """Raise Finding unless the result is a tensor of that shape."""
     if not isinstance(result, Tensor):
         cause = "A function without `return` gives None." if result is None else ""
-        raise Finding(f"{what} is {short(result)}", "a tensor", cause)
-    if tuple(result.shape) != tuple(shape):
-        raise Finding(f"{what} has the shape {tuple(result.shape)}", f"{tuple(shape)}")
+        raise Finding(f"{what} is {short(result)}", "a tensor", cause, path, short(result))
+    measured = tuple(result.shape)
+    if measured != tuple(shape):
+        about = f"{what} has the shape {measured}"
+        raise Finding(about, f"{tuple(shape)}", "", f"{path}.shape", f"{measured}")
 
 
 def gradients(result: Tensor, towards: Tensor, *inputs: Tensor) -> list[Tensor]:

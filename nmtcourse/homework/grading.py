@@ -12,11 +12,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from nmtcourse.homework import masters, progress
+from nmtcourse.homework import causes, masters, progress
 from nmtcourse.homework.chinese import chinese, language_here, speaks
 from nmtcourse.homework.compare import Finding
-from nmtcourse.homework.diagnosis import behaviour, diagnose
-from nmtcourse.homework.limits import Stopped, undisturbed
+from nmtcourse.homework.limits import undisturbed
+from nmtcourse.homework.lines import write_lines
 from nmtcourse.homework.task import BLANK, Assignment, Property, Task
 from nmtcourse.homework.trials import UNWRITTEN, Outcome, outcome
 from nmtlib.errors import did_you_mean
@@ -64,9 +64,12 @@ class Verdict:
             return f"{title}{stop}{say('All properties hold.')}"
         if not self.begun and not self.points:
             return f"{title}{colon}{say(f'{UNWRITTEN}, or a part is still a stub.')}"
+        measured = finding.measured
+        if finding.lines:  # which say what the answer was called with
+            measured = measured.replace(finding.given, "", 1)
         rows = {
             "property": self.statement,
-            "measured": finding.measured,
+            "measured": measured,
             "expected": finding.expected,
             "likely": finding.cause,
             "try": "" if finding.cause else self.advice,
@@ -79,6 +82,9 @@ class Verdict:
             elif text:
                 start = f"  {name:<9} "
                 lines += textwrap.wrap(text, 96, initial_indent=start, subsequent_indent=" " * 12)
+        if finding.lines:
+            lines.append(f"  {say('paste these lines to see it:')}")
+            lines += [f"    {line}" for line in finding.lines]
         return "\n".join(lines)
 
 
@@ -161,21 +167,22 @@ def judge(
         points, finding = points_of(task, find_fault)
         if finding is None:
             return Verdict(task, task.points)
-        hangs = any(result.hangs for result in outcomes)  # then nothing runs it again
-        if not (finding.minor or finding.cause or hangs):
-            last = task.properties[len(outcomes) - 1]
-            try:
-                finding.cause = diagnose(task, last, subject, outcomes)
-            except Stopped:
-                hangs = True
-    pairs = zip(task.properties, outcomes, strict=False)
-    prop = next(prop for prop, result in pairs if result.finding is finding)
+    hangs = any(result.hangs for result in outcomes)  # then nothing runs it again
+    number = next(n for n, result in enumerate(outcomes) if result.finding is finding)
+    prop = task.properties[number]
+    trial = next((t for t in outcomes[number].trials if t.finding is finding), None)
+    if trial is not None and not hangs and finding.measured != UNWRITTEN:
+        with undisturbed():
+            write_lines(task, number, answer, finding, trial.choices)
     advice = finding.usual or prop.advice
     digest = ""
-    nameless = not (finding.cause or finding.minor or finding.measured == UNWRITTEN)
-    if nameless and not (hangs or task.uses):
+    untold = not (finding.minor or finding.cause or finding.measured == UNWRITTEN)
+    if untold and not hangs and not task.uses:
         with undisturbed():
-            digest = behaviour(task, subject)
+            codes = causes.fingerprint(task, answer)
+            finding.cause = causes.cause_of(task, codes)
+            if not finding.cause:
+                digest = causes.behaviour(task, codes)
     return Verdict(task, points, prop.statement, finding, advice, digest)
 
 

@@ -29,6 +29,7 @@ HALVES = (torch.float16, torch.bfloat16)
 LARGE = {"V": 302}  # one size of some inputs; bfloat16 has no 301; other ones are 101
 HUGE = {"T": 520, "S": 520}  # lengths of a few inputs: above the 512 that answers reserve
 LEAST = {"V": 3}  # a vocabulary has more than one word; other sizes are at least 1
+SIMPLEST = {"H": 2, "K": 4}  # so that few heads have few numbers
 SHRINKS = 60  # simpler inputs that are tried
 EQUAL, LONG, UNEQUAL, LEAST_OF_ALL = 4, 5, 6, 7  # how the sizes of an input go together; else any
 
@@ -95,17 +96,21 @@ class Draw:
         """One of the items; the first is the simplest."""
         return items[self.choose(len(items))]
 
-    def size(self, low: int = 1, high: int = 9) -> int:
+    def size(self, low: int = 1, high: int = 9, simplest: int | None = None) -> int:
         """A whole number from low to high; the simplest is the second, which shows a pattern."""
-        count = high - low + 1
-        offset = self.choose(count)
-        if count >= 2 and offset < 2:  # low and low + 1 are exchanged
-            offset = 1 - offset
+        if simplest is None:
+            simplest = low + 1
+        simplest = min(simplest, high)
+        offset = self.choose(high - low + 1)
+        if offset == 0:
+            return simplest
+        if low + offset <= simplest:  # the numbers below it have moved up by one
+            return low + offset - 1
         return low + offset
 
     def sizes(self, count: int, low: int = 1, high: int = 9, large: int = 100) -> list[int]:
         """Some sizes: any, all equal, or one of them over a hundred."""
-        sizes = [self.size(low, high) for _ in range(count)]
+        sizes = [self.size(low, high, low + 1 + place) for place in range(count)]
         sizing = self.choose(8, self.number % 8)
         if sizing == EQUAL:
             return sizes[:1] * count
@@ -136,7 +141,7 @@ class Draw:
     @cached_property
     def huge(self) -> bool:
         """Whether the large size of this input is one of `HUGE`, if it is a length."""
-        return self.choose(2, int(self.number >= 64)) == 1
+        return self.choose(2, int(self.number >= 32)) == 1
 
     @cached_property
     def without_gradients(self) -> bool:
@@ -151,7 +156,9 @@ class Draw:
             return int(name)
         if name not in self.known:
             least = LEAST.get(name, 1)
-            drawn = self.size(least, 6)
+            # The simplest sizes differ, 2, 3, 4, 5: exchanged axes show as a wrong shape.
+            simplest = SIMPLEST.get(name, 2 + len(self.known))
+            drawn = self.size(least, 6, max(least, simplest))
             if self.sizing == EQUAL:
                 drawn = max(self.common, 3)
             elif self.sizing == LONG and len(self.known) == self.long:

@@ -20,11 +20,37 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from nmtcourse.homework.compare import Finding, holds
+from nmtcourse.homework.compare import Finding, Forged, holds
 from nmtcourse.homework.operations import Without, sealing
 
 CONTAINERS = (list, tuple, dict, set)
 CHANGED = "a later call changed an earlier result"
+
+
+class Reached(Forged):
+    """A call is reached whose arguments are asked for; no check catches it."""
+
+    def __init__(self, arguments: list[Any]):
+        super().__init__()
+        self.arguments = arguments
+
+
+@dataclasses.dataclass
+class Call:
+    """A call of an answer: copies of its arguments, and of what came back or was raised.
+
+    `name` is "call", "__init__" or that of a method of `owner`, whose weights and mode before the
+    call are its `state`. `place` counts the calls of a `turn`.
+    """
+
+    name: str
+    owner: Any
+    arguments: dict[str, Any]  # by name
+    turn: int
+    place: int
+    state: Any = None
+    value: Any = None
+    raised: Exception | None = None
 
 
 # A turn is a run of a check. In the next turn, an answer meets the objects of the turn before,
@@ -62,13 +88,28 @@ class Careful:
         self.calls: list[tuple[list, list]] = []  # arguments in this turn, and copies of them
         self.earlier: list[tuple[list, list]] = []  # those of the turn before
         self.results: list[tuple[Any, Any]] = []  # and snapshots of what they must stay
+        self.history: list[Call] = []  # of all turns
+        self.turn = 0
+        self.wanted: int | None = None  # the place of a call whose arguments are asked for
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         refilled = self.refill_arguments(args)
         # Copies: a report shows what the answer was given, whatever becomes of it afterwards.
         copies = [copy_value(value) for value in refilled]
         self.arguments = name_arguments(self.function, copies, kwargs)
+        self.note_call("call", None, self.arguments)
         return self.call_under_laws(self.function, refilled, kwargs)
+
+    def note_call(self, name: str, owner: Any, arguments: dict[str, Any]) -> None:
+        """Begin a call in the history. Raises Reached if its arguments are asked for."""
+        place = sum(call.turn == self.turn for call in self.history)
+        if place == self.wanted:
+            raise Reached([*arguments.values()])
+        call = Call(name, owner, arguments, self.turn, place)
+        if isinstance(owner, nn.Module):
+            tensors = {name: tensor.detach().clone() for name, tensor in owner.state_dict().items()}
+            call.state = tensors, owner.training
+        self.history.append(call)
 
     def call_under_laws(self, function: Callable, args: Any, kwargs: Any, owner: Any = None) -> Any:
         """The result of a function, or of a method of `owner`. Raises Finding for a broken law."""
@@ -87,8 +128,9 @@ class Careful:
                 with forbidding, sealing(self.sealed):
                     lent = {name: lend(value) for name, value in kwargs.items()}
                     result = function(*map(lend, args), **lent)
+                self.history[-1].value = copy_value(result)
             except Exception as raised:  # the laws hold all the same
-                error = raised
+                error = self.history[-1].raised = raised
         for name, value in process_settings().items():
             before = settings[name]
             holds(value == before, f"a call changed {name} to {value}", f"{before}")
@@ -141,6 +183,7 @@ class Careful:
         """Begin a turn, in which calls get old arguments except for one if there is an `only`."""
         self.calls = []
         self.only = only
+        self.turn += 1
 
     def end_turn(self) -> None:
         """End a turn. Raise Finding if a call has changed an earlier result; spoil all of them.
@@ -192,7 +235,9 @@ class CarefulClass(Careful):
             self.busy = True
             refilled = self.refill_arguments(args)
             copies = [copy_value(value) for value in refilled]
-            self.arguments = {**self.constructor_arguments, **name_arguments(bound, copies, kwargs)}
+            named = name_arguments(bound, copies, kwargs)
+            self.arguments = {**self.constructor_arguments, **named}
+            self.note_call(name, owner, named)
             try:
                 return self.call_under_laws(bound, refilled, kwargs, owner)
             finally:
@@ -204,8 +249,14 @@ class CarefulClass(Careful):
         arguments = name_arguments(self.__wrapped__, args, kwargs)
         self.arguments = {name: copy_value(value) for name, value in arguments.items()}
         self.constructor_arguments = self.arguments
+        self.note_call("__init__", None, self.arguments)
         with unchanged(**arguments):
-            student_object = self.function(*args, **kwargs)
+            try:
+                student_object = self.function(*args, **kwargs)
+            except Exception as raised:
+                self.history[-1].raised = raised
+                raise
+            self.history[-1].owner = student_object
             if not self.twins:
                 self.twins = [student_object, self.function(*args, **kwargs)]
         first, second = (set(map(storage_key, tensors_of(twin))) for twin in self.twins)

@@ -62,9 +62,8 @@ def undisturbed() -> Iterator[None]:
     try:
         with warnings.catch_warnings(), silent(2), torch.device("cpu"), torch.enable_grad():
             warnings.simplefilter("ignore")
-            with contextlib.redirect_stdout(io.StringIO()):
-                with contextlib.redirect_stderr(io.StringIO()):
-                    yield
+            with contextlib.redirect_stdout(Nowhere()), contextlib.redirect_stderr(Nowhere()):
+                yield
     finally:
         torch.set_num_threads(threads)
         torch.set_default_dtype(dtype)
@@ -93,6 +92,7 @@ def prepare() -> None:
     """What a page expects of its process, and the limits of memory and files."""
     nmtcourse.homework.grade = lambda *answers, **options: 0.0
     nmtcourse.homework.hint = lambda *task, **options: None
+    nmtcourse.homework.again = lambda *what, **options: None
     torch.set_num_threads(1)
     with contextlib.suppress(FileNotFoundError):  # a cell may have deleted it
         sys.path.append(os.getcwd())  # last, so that no file of a student hides a library

@@ -9,19 +9,27 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from nmtcheck.report.apart import ASLEEP, Child, Ended
 from nmtcourse.homework.answers import written_answers
 from nmtcourse.homework.apart import Host
-from nmtcourse.homework.chinese import language_of
+from nmtcourse.homework.chinese import language_of, speaks
 from nmtcourse.homework.compare import Finding
 from nmtcourse.homework.confirming import answering, points_alone
 from nmtcourse.homework.extraction import Refused, definition
 from nmtcourse.homework.grading import Verdict
-from nmtcourse.homework.marks import Mark, Marked, as_data, require_mark, require_marked
+from nmtcourse.homework.marks import (
+    Mark,
+    Marked,
+    as_data,
+    encodable,
+    require_mark,
+    require_marked,
+    table_line,
+)
 from nmtcourse.homework.notebooks import (
     beginning,
     inspect_cells,
@@ -70,9 +78,11 @@ def mark_bytes(
     tasks: Iterable[str] = (),
     cell_seconds: float = CELL_SECONDS,
     confirmed: bool = False,
+    report: Callable[[str], object] = str,
 ) -> Marked:
     """The result of the notebook in some bytes, which is run by a host in its folder.
 
+    `report` gets a line for each task as soon as it is judged.
     `tasks` are judged, or all; `confirmed` points are those that the definitions of an answer alone
     have as well. Raises ValueError for an unknown task, or if the process sends what is no result.
     """
@@ -83,12 +93,15 @@ def mark_bytes(
         ids = ", ".join(assignment.tasks)
         raise ValueError(f"{path.name} has no task {unknown[0]!r}; name one of {ids}")
     data = host.ask(
+        report,
         name=path.name,
         text=raw.decode(),
         tasks=chosen,
         cell_seconds=cell_seconds,
         confirmed=confirmed,
     )
+    if not isinstance(data, dict):
+        raise ValueError(NO_RESULT)
     if data.get("failure"):
         raise ValueError(data["failure"])
     marked = require_marked(data, path, assignment)
@@ -98,18 +111,24 @@ def mark_bytes(
 
 def marked(
     name: str, text: str, tasks: list[str], cell_seconds: float, confirmed: bool
-) -> dict[str, Any]:
-    """The result of a notebook as data; in the process that was asked."""
+) -> Iterator[str | dict[str, Any]]:
+    """A line for each task that was judged, then the result of a notebook as data.
+
+    This runs in the process that was asked.
+    """
     try:
         marking = Marking(Path(name), text.encode(), cell_seconds, tasks)
-        marking.run()
+        say = speaks(marking.result.language)
+        for mark in marking.run():
+            yield encodable(table_line(mark, say))
         if confirmed:
             marking.confirm(Path.cwd())
-        return as_data(marking.result)
+        yield as_data(marking.result)
     except Exception as error:  # one notebook costs no other a row
         if isinstance(error, ValueError):
-            return {"failure": " ".join(str(error).split())[:300]}
-        return {"failure": f"{error!r}"[:300]}
+            yield {"failure": " ".join(str(error).split())[:300]}
+        else:
+            yield {"failure": f"{error!r}"[:300]}
 
 
 class Marking:
@@ -128,7 +147,7 @@ class Marking:
         cells = [source for source, id in steps if not id]  # without the checks
         self.result = Marked(path, self.assignment, notices=inspect_cells(book, self.assignment))
         self.result.language = language_of(raw)
-        self.result.answers = repr(written_answers(cells, self.assignment) or "")
+        self.result.answers = written_answers(cells, self.assignment)
         self.plan = Plan(
             self.assignment.number,
             [(source, id) for source, id in steps if id not in self.left_out],
@@ -138,8 +157,8 @@ class Marking:
         self.marks = self.plan.marks
         self.judged_at: dict[str, int] = {}  # the step of each mark
 
-    def run(self) -> None:
-        """Run all steps, again without each that ended the child."""
+    def run(self) -> Iterator[Mark]:
+        """Run all steps, again without each that ended the child; gives each mark as it comes."""
         started = time.monotonic()
         while True:
             step = -1  # the one that runs; none yet
@@ -147,7 +166,11 @@ class Marking:
             with Child(self.plan.run) as child:
                 try:
                     for message in child.messages(limit=ALL_SECONDS):
+                        before = dict(self.marks)
                         step = self.take_message(message, step)
+                        yield from (
+                            mark for id, mark in self.marks.items() if mark is not before.get(id)
+                        )
                 except Ended as ended:
                     how = str(ended)
             if not how:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,6 +15,7 @@ from nmtlib.settings import explain
 
 STRICT = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)  # from another process
 Text = Annotated[str, StringConstraints(max_length=20_000)]
+Code = Annotated[str, StringConstraints(max_length=2**20)]
 
 
 @dataclass(frozen=True)
@@ -47,12 +49,17 @@ class Mark:
         return "" if self.points is None else f"{self.points:g}"
 
 
+def table_line(mark: Mark, say: Callable[[str], str]) -> str:
+    """The points of a task in a line."""
+    return f"{mark.task}  {mark.share or '-':>4} {say('of')} {mark.possible:<3g}  {say(mark.title)}"
+
+
 @dataclass
 class Marked:
     """The result of a notebook: a mark for each task, and notices about the file.
 
     `was_run` is False if there is no notebook, or none that could be run. `choices` are the letters
-    chosen, and `answers` the student's answers without layout and comments.
+    chosen, and `answers` by task what the student has written, without layout and comments.
     """
 
     path: Path
@@ -62,7 +69,7 @@ class Marked:
     seconds: float = 0.0
     was_run: bool = True
     choices: dict[str, str] = field(default_factory=dict)
-    answers: str = ""
+    answers: dict[str, str] = field(default_factory=dict)
     digest: str = ""
     language: str = "en"
     submitted: str = ""  # when its file was changed last
@@ -81,7 +88,7 @@ class Result(BaseModel):
     notices: Annotated[list[Text], Field(max_length=1000)]
     seconds: float
     choices: Annotated[dict[Text, Text], Field(max_length=20)]
-    answers: Annotated[str, StringConstraints(max_length=2**22)]
+    answers: Annotated[dict[Text, Code], Field(max_length=20)]
     language: Text
 
 

@@ -18,6 +18,7 @@ COLUMNS = tuple(
 )
 BREAK = " ⏎ "  # between the lines of a verdict
 SHOWN = 20  # notices of a notebook
+SHORT = 600  # characters of a syntax tree, below which two answers are alike by chance
 LONGEST = 2**24  # characters of a cell that is read
 
 
@@ -75,20 +76,27 @@ def inline(text: str) -> str:
 
 
 def copies(graded: Results) -> list[str]:
-    """Groups of students with the same answers, apart from names and layout, or with answers that
-    give the same wrong numbers on many inputs, for which no known mistake is the reason.
+    """Groups of students with the same answer to a task, apart from names and layout, or with
+    answers that give the same wrong numbers on many inputs, for which no known mistake is the
+    reason.
+
+    A short answer is left out: many students write the same one.
     """
     groups: dict[tuple[str, str, str], list[str]] = defaultdict(list)
     for student, marked in graded:
-        if marked.was_run and marked.answers.strip("'\""):
-            groups[marked.assignment.stem, "the same answers", marked.answers].append(student)
+        for task, code in marked.answers.items():
+            if marked.was_run and len(code) >= SHORT:
+                groups[task, "the same answer", code].append(student)
         for mark in marked.marks:
             if mark.behaviour:
                 groups[mark.task, "the same wrong numbers", mark.behaviour].append(student)
+    tasks_of: dict[tuple[str, str], list[str]] = defaultdict(list)  # by what and the students
+    for (task, what, _), students in sorted(groups.items()):
+        if len(students) > 1:
+            tasks_of[what, ", ".join(students)].append(task)
     return [
-        f"{where}: {what} from {', '.join(students)}"
-        for (where, what, _), students in groups.items()
-        if len(students) > 1
+        f"{', '.join(tasks)}: {what} from {students}"
+        for (what, students), tasks in tasks_of.items()
     ]
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from nmtcourse.homework import pages, progress
 from nmtcourse.homework.chinese import Say, language_of, speaks
 from nmtcourse.homework.grading import assignments
-from nmtcourse.homework.marks import Marked
+from nmtcourse.homework.marks import Marked, table_line
 from nmtcourse.homework.notebooks import number_in
 from nmtcourse.homework.task import BLANK, Assignment
 from nmtlib.errors import did_you_mean
@@ -83,11 +83,7 @@ def shown(marked: Marked) -> str:
     possible = sum(mark.possible for mark in marked.marks)
     parts = [mark.text or f"{mark.task} {mark.title}: {mark.measured}" for mark in marked.marks]
     parts += [f"{say('Note: ')}{say(notice)}{say('.')}" for notice in marked.notices]
-    of = say("of")
-    table = []
-    for mark in marked.marks:
-        share = mark.share or "-"
-        table.append(f"{mark.task}  {share:>4} {of} {mark.possible:<3g}  {say(mark.title)}")
+    table = [table_line(mark, say) for mark in marked.marks]
     total = say(f"total: {marked.points:g} of {possible:g}, in {marked.seconds:.0f} s")
     return "\n\n".join([*parts, "\n".join([*table, total])])
 

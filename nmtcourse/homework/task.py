@@ -27,7 +27,7 @@ from nmtcourse.homework.signatures import draw_arguments, left_in, observe_resul
 from nmtcourse.homework.traces import trace
 from nmtlib.errors import require
 
-DRAWS, ALL_DRAWS = 40, 96  # inputs of a property, and of one for all that a page allows
+DRAWS, ALL_DRAWS = 40, 64  # inputs of a property, and of one for all that a page allows
 LEVELS = {"easy": (4, 15), "medium": (6, 30), "hard": (8, 60)}  # points and minutes
 SOLUTION = re.compile(r"(?m)^( *)### BEGIN SOLUTION\n(?:.*\n)*?\1### END SOLUTION\n?")
 MARKS = re.compile(r"(?m)^ *### (?:BEGIN|END) SOLUTION\n?")

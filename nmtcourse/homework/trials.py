@@ -22,7 +22,7 @@ from torch.utils._pytree import tree_map
 
 from nmtcourse.homework.compare import Finding, Forged, described, same
 from nmtcourse.homework.inputs import Draw, shrink
-from nmtcourse.homework.laws import Careful, CarefulClass, methods_of
+from nmtcourse.homework.laws import Call, Careful, CarefulClass, methods_of
 from nmtcourse.homework.limits import Stopped, within
 from nmtcourse.homework.task import Property, Task
 
@@ -31,6 +31,7 @@ UNSUPPORTED = re.compile("not implemented for|unsupported ScalarType")  # in a l
 OURS = [Path(__file__).parents[2] / name for name in ("nmtlib", "nmtcheck", "nmtcourse")]
 PLACE = ", in line "
 AGAIN = "called again with other values, "
+ROUGHER = 6  # inputs after the first wrong number, among which an error or a shape is looked for
 HANGS = 10.0  # seconds of processor time on one input, after which an answer is stopped
 
 
@@ -46,7 +47,17 @@ class Observation:
     value: Any
     tolerance: float
     arguments: dict[str, Any]
+    calls: list[Call] = field(default_factory=list)
     moved: float = 0.0
+
+
+@dataclass
+class Shown:
+    """Where a fault is seen: what was looked at, its value, and the calls before."""
+
+    what: str
+    value: Any
+    calls: list[Call]
 
 
 @dataclass
@@ -86,6 +97,7 @@ def outcome(task: Task, prop: Property, answer: Any) -> Outcome:
                     continue
                 result.finding = trial.finding
                 if not trial.finding.minor:
+                    find_rougher(task, prop, answer, result, number)
                     _simplify(task, prop, answer, result)
                     break
     except Stopped:
@@ -98,6 +110,18 @@ def outcome(task: Task, prop: Property, answer: Any) -> Outcome:
     return result
 
 
+def find_rougher(task: Task, prop: Property, answer: Any, result: Outcome, number: int) -> None:
+    """Of several wrong inputs, take one that raises an error or gives a wrong shape."""
+    later = range(number + 1, min(number + 1 + ROUGHER, prop.draws))
+    for other in later:
+        if result.finding is None or result.finding.is_rough:
+            return
+        trial = try_answer(task, prop, answer, Draw(other))
+        if trial.finding is not None and trial.finding.is_rough and not trial.finding.minor:
+            result.finding = trial.finding
+            result.trials.append(trial)
+
+
 def _simplify(task: Task, prop: Property, answer: Any, result: Outcome) -> None:
     """Shrink the input of the last trial, in turn 0 or 1 as it failed."""
 
@@ -105,10 +129,13 @@ def _simplify(task: Task, prop: Property, answer: Any, result: Outcome) -> None:
         trial = try_answer(task, prop, answer, Draw(0, choices))
         if trial.finding is None or trial.finding.measured == UNWRITTEN:
             return None
+        if is_rough and not trial.finding.is_rough:
+            return None
         return trial
 
     if result.finding is None or result.finding.measured == UNWRITTEN or not prop.shrinks:
         return
+    is_rough = result.finding.is_rough
     simplest = shrink(result.trials[-1].choices, fails)
     if simplest is not None:
         result.trials.append(simplest)
@@ -276,6 +303,7 @@ def find_difference(
             )
         except Finding as finding:
             finding = with_arguments(finding, observation.arguments)
+            finding.shown = Shown(observation.what, observation.value, observation.calls)
             if not finding.minor:
                 return finding
             minor = minor or finding
@@ -300,10 +328,13 @@ def observe(
             # A copy: the check goes on with the tensor, and may spoil it.
             value = tree_map(lambda x: x.detach().clone() if torch.is_tensor(x) else x, value)
             exactness = tolerance[0] if tolerance else 0.0
-            observations.append(Observation(what, value, exactness, arguments_of(subject)))
+            observations.append(
+                Observation(what, value, exactness, arguments_of(subject), calls_of(subject))
+            )
         if isinstance(subject, Careful):
             subject.end_turn()
     except Finding as finding:
+        finding.shown = Shown("", None, calls_of(subject))
         return observations, with_arguments(finding, arguments_of(subject))
     except (Stopped, Forged, KeyboardInterrupt):
         raise
@@ -313,6 +344,7 @@ def observe(
             return observations, stub
         raised = Finding(describe_error(error), "a result")
         raised.usual = advise_on(error, getattr(subject, "function", subject))
+        raised.shown = Shown("", None, calls_of(subject))
         return observations, with_arguments(raised, arguments_of(subject))
     return observations, None
 
@@ -331,6 +363,13 @@ def arguments_of(subject: Any) -> dict[str, Any]:
     if isinstance(subject, Careful):
         return subject.arguments
     return {}
+
+
+def calls_of(subject: Any) -> list[Call]:
+    """The calls so far."""
+    if isinstance(subject, Careful):
+        return [*subject.history]
+    return []
 
 
 def with_arguments(finding: Finding, arguments: dict[str, Any]) -> Finding:

@@ -204,6 +204,9 @@ def test_who_has_no_notebook_that_runs_has_rows_without_points(folder, marked):
     assert reports.misconceptions(graded) == [(1, "04.1", "no maximum")]
 
 
+WAY = "    powers = powers / powers.sum(-1, keepdim=True)\n"
+
+
 def same_answers(folder, **sources):
     """What is said of students who have written these sources into the cell of the first task."""
     graded = []
@@ -217,13 +220,34 @@ def same_answers(folder, **sources):
 
 
 def test_answers_are_the_same_but_for_names_layout_and_comments(folder):
-    answer = "%time\ndef stable_softmax(scores):\n    powers = ({})\n    return powers"
+    answer = (
+        "%time\ndef stable_softmax(scores):\n    powers = ({})\n" + 3 * WAY + "    return powers"
+    )
     spaced = answer.format("scores.exp()")
     tight = answer.format(" scores . exp( ) ").replace("powers = (", "powers=(  # so\n")
     tight = tight.replace("powers", "p").replace(":\n", ':\n    """Mine."""\n', 1)
     said = same_answers(folder, ann=spaced, ben=tight, cleo=answer.format("scores.log()"))
-    assert said == [f"{FOUR.stem}: the same answers from ann, ben"]
+    assert said == ["04.1: the same answer from ann, ben"]
     assert not same_answers(folder, ann="", ben=""), "untouched notebooks"
+    short = "def stable_softmax(scores):\n    return scores.softmax(-1)"
+    assert not same_answers(folder, ann=short, ben=short), "written twice by chance"
+
+
+def test_one_copied_task_is_found_among_others_that_differ(folder):
+    code = {"04.1": reports.SHORT * "x", "04.2": reports.SHORT * "y"}
+    more = {**code, "04.3": reports.SHORT * "z"}
+    graded = [
+        (student, Marked(folder, FOUR, answers=answers))
+        for student, answers in (
+            ("ann", code),
+            ("ben", more),
+            ("cem", {"04.2": reports.SHORT * "y"}),
+        )
+    ]
+    assert reports.copies(graded) == [
+        "04.1: the same answer from ann, ben",
+        "04.2: the same answer from ann, ben, cem",
+    ]
 
 
 def test_the_same_wrong_numbers_are_noticed_where_no_known_mistake_is_the_reason(folder):

@@ -110,7 +110,7 @@ def test_a_fault_is_shrunk_to_the_simplest_input(first):
         return SimpleNamespace(choices=draw.choices) if sizes[1] > 3 else None
 
     start = next(d for n in range(first, 999) if (d := Draw(n)).sizes(3)[1] > 3)
-    assert Draw(0, shrink(start.choices, fails).choices).sizes(3) == [2, 4, 2]
+    assert Draw(0, shrink(start.choices, fails).choices).sizes(3) == [2, 4, 4]
 
 
 def test_a_call_may_change_nothing_that_the_caller_holds():
@@ -181,7 +181,7 @@ def test_a_verdict_is_the_same_each_time():
     torch.manual_seed(1)
     first = str(judge(task, wrong))
     torch.manual_seed(2)
-    assert str(judge(task, wrong)) == first and "for x" in first
+    assert str(judge(task, wrong)) == first and "x = torch.tensor" in first
 
 
 def test_the_solutions_agree_with_libraries():

@@ -227,7 +227,7 @@ homework.promise(
 )
 
 
-@homework.check(ring_all_reduce, "How long is a message, and how many are there?")
+@homework.check(ring_all_reduce, "How long is a message, and how many are there?", draws=16)
 def sends_no_more_than_it_must(answer, vectors, draw):
     """No device sends more than 2 (R - 1) chunks, in as many exchanges, or uses other data."""
     ring, devices, size = Ring(), 1 + len(vectors), len(vectors[0])
