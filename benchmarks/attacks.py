@@ -25,7 +25,8 @@ from typing import Any
 import psutil
 from shared import RESULTS, parser, write_result
 
-from nmtcourse.homework.grading import assignments, judge
+from nmtcourse.homework.catalogue import assignments
+from nmtcourse.homework.grading import judge
 from nmtcourse.homework.pages import notebook
 from nmtcourse.homework.reports import write_reports
 from nmtcourse.homework.submissions import grade_all

@@ -22,7 +22,8 @@ from homework_rounds import wrong_answers
 from mutants import mutants
 from shared import RESULTS, parser, write_result
 
-from nmtcourse.homework.grading import assignments, judge
+from nmtcourse.homework.catalogue import assignments
+from nmtcourse.homework.grading import judge
 from nmtcourse.homework.inputs import Draw
 from nmtcourse.homework.limits import Stopped, undisturbed, within
 from nmtcourse.homework.task import Task

@@ -20,7 +20,8 @@ from typing import Any
 
 from shared import RESULTS, parser, write_result
 
-from nmtcourse.homework.grading import find_task, judge
+from nmtcourse.homework.catalogue import find_task
+from nmtcourse.homework.grading import judge
 from nmtcourse.homework.task import Task
 
 RESULT = RESULTS / "homework-rounds.json"

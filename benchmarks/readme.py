@@ -27,7 +27,7 @@ from typing import Any
 from nmtcourse import main as cli
 from nmtcourse.curves import draw_curves
 from nmtcourse.homework.capstone import CHALLENGES
-from nmtcourse.homework.grading import assignments
+from nmtcourse.homework.catalogue import assignments
 from nmtcourse.teaching import neighbours
 from nmtlib.presets import load_settings, presets
 from nmtlib.training.history import read_history

@@ -58,7 +58,7 @@ def write_course(out: Path, language: str = "en") -> tuple[list[str], list[str]]
 
     Raises NotADirectoryError if a folder is a file, FileNotFoundError without notebooks to copy.
     """
-    from nmtcourse.homework.grading import assignments
+    from nmtcourse.homework.catalogue import assignments
     from nmtcourse.homework.student import start
 
     homework = {"en": "homework", "zh": "zh/homework"}

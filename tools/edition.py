@@ -181,11 +181,11 @@ def avoided() -> dict[str, dict]:
 
 def homework() -> dict[Path, str]:
     """The pages of the homework in Chinese."""
-    from nmtcourse.homework import grading, pages  # only now: it imports torch
+    from nmtcourse.homework import catalogue, pages  # only now: it imports torch
 
     return {
         CHINESE / "homework" / f"{assignment.stem}.ipynb": pages.notebook(assignment, language="zh")
-        for assignment in grading.assignments().values()
+        for assignment in catalogue.assignments().values()
     }
 
 
@@ -201,11 +201,11 @@ def homework_findings(file: str, now: dict[str, str]) -> Iterator[str]:
 
 def long_texts() -> dict[str, dict[str, str]]:
     """The long English texts of the homework by the file of their translation."""
-    from nmtcourse.homework import grading, pages
+    from nmtcourse.homework import catalogue, pages
 
     frame = {"opening": pages.OPENING, "task": pages.TASK, "closing": pages.CLOSING}
     texts = {"common.toml": frame}
-    for number, assignment in grading.assignments().items():
+    for number, assignment in catalogue.assignments().items():
         tasks = {task.id: task.text for task in assignment.tasks.values()}
         texts[f"{number}.toml"] = {"opening": assignment.opening, **tasks}
     return texts

@@ -10,7 +10,8 @@ from importlib import import_module
 from typing import Any
 
 _HOME = {
-    **dict.fromkeys(["assignments", "find_task", "grade", "hint", "judge"], "grading"),
+    **dict.fromkeys(["assignments", "find_task"], "catalogue"),
+    **dict.fromkeys(["grade", "hint", "judge"], "grading"),
     **dict.fromkeys(["again", "given"], "lines"),
     "patient": "patients",
     "examine": "examining",

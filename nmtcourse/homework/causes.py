@@ -24,6 +24,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from nmtcourse.homework.catalogue import assignments
 from nmtcourse.homework.compare import Finding
 from nmtcourse.homework.inputs import HALVES, LONG, Draw
 from nmtcourse.homework.limits import Stopped, undisturbed, within
@@ -167,8 +168,6 @@ def build(task: Task) -> dict[str, Codes]:
 
 def main() -> None:
     """Build the table, or the rows of some tasks."""
-    from nmtcourse.homework.grading import assignments
-
     rows = dict(table())
     for assignment in assignments().values():
         for task in assignment.tasks.values():

@@ -17,8 +17,9 @@ from nmtcheck.report.apart import Ended
 from nmtcourse.homework import masters
 from nmtcourse.homework.answering import without_solutions
 from nmtcourse.homework.apart import Host
+from nmtcourse.homework.catalogue import assignments
 from nmtcourse.homework.compare import Finding
-from nmtcourse.homework.grading import assignments, points_of
+from nmtcourse.homework.grading import points_of
 from nmtcourse.homework.inputs import Draw
 from nmtcourse.homework.limits import undisturbed
 from nmtcourse.homework.task import Property

@@ -3,28 +3,20 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
-import pkgutil
 import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
-from nmtcourse.homework import causes, masters, progress
+from nmtcourse.homework import causes, progress
+from nmtcourse.homework.catalogue import assignments, find_task
 from nmtcourse.homework.chinese import chinese, language_here, speaks
 from nmtcourse.homework.compare import Finding
 from nmtcourse.homework.limits import undisturbed
 from nmtcourse.homework.lines import write_lines
-from nmtcourse.homework.task import BLANK, Assignment, Property, Task
+from nmtcourse.homework.task import BLANK, Property, Task
 from nmtcourse.homework.trials import UNWRITTEN, Outcome, outcome
-from nmtlib.errors import did_you_mean
-
-WITHOUT = (
-    "this nmtlib was installed without solutions (NMTLIB_SOLUTIONS=0), to run notebooks; use "
-    "another installation to hand out or grade homework"
-)
 
 
 @dataclass(frozen=True)
@@ -86,27 +78,6 @@ class Verdict:
             lines.append(f"  {say('paste these lines to see it:')}")
             lines += [f"    {line}" for line in finding.lines]
         return "\n".join(lines)
-
-
-@cache
-def assignments() -> dict[str, Assignment]:
-    """All assignments by their numbers. Raises ValueError where they are not installed."""
-    names = sorted(module.name for module in pkgutil.iter_modules(masters.__path__))
-    if not names:
-        raise ValueError(WITHOUT)
-    modules = [importlib.import_module(f"{masters.__name__}.{name}") for name in names]
-    return {module.homework.number: module.homework for module in modules}
-
-
-def find_task(id: str) -> Task:
-    """The task with that id, such as "04.2". Raises ValueError if there is none."""
-    assignment = assignments().get(id.partition(".")[0])
-    if assignment is None or id not in assignment.tasks:
-        if assignment is not None:
-            raise ValueError(f"there is no task {id!r}; name one of {', '.join(assignment.tasks)}")
-        ids = [task_id for assignment in assignments().values() for task_id in assignment.tasks]
-        raise ValueError(f"there is no task {id!r}{did_you_mean(id, ids)}; write it as '04.2'")
-    return assignment.tasks[id]
 
 
 def grade(id: str, answer: Any, *others: Any) -> float:

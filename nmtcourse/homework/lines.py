@@ -20,6 +20,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from nmtcourse.homework.catalogue import find_task
+from nmtcourse.homework.chinese import language_here, speaks
 from nmtcourse.homework.compare import Finding, same, short
 from nmtcourse.homework.inputs import Draw
 from nmtcourse.homework.laws import Call, Careful, Reached
@@ -295,8 +297,6 @@ def given(id: str, number: int, choices: list[int], place: int = 0) -> list[Any]
     The call is the one with that `place` among those of the property with a `number`, on the input
     of these choices. torch's generator is as it was. Raises ValueError for another call.
     """
-    from nmtcourse.homework.grading import find_task
-
     task = find_task(id)
     prop = property_of(task, number)
     subject = guard_answer(task, task.solution)
@@ -312,9 +312,6 @@ def given(id: str, number: int, choices: list[int], place: int = 0) -> list[Any]
 
 def again(id: str, answer: Any, number: int, choices: list[int]) -> None:
     """Check one property of an answer on one input, by what a report says; print the result."""
-    from nmtcourse.homework.chinese import language_here, speaks
-    from nmtcourse.homework.grading import find_task
-
     task = find_task(id)
     with undisturbed(), contextlib.suppress(Stopped), within(task.seconds):
         finding = try_answer(task, property_of(task, number), answer, Draw(0, choices)).finding

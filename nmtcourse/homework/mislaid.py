@@ -6,7 +6,7 @@ import json
 import re
 from pathlib import Path
 
-from nmtcourse.homework.grading import assignments
+from nmtcourse.homework.catalogue import assignments
 from nmtcourse.homework.notebooks import MOST, number_in
 
 CHECKPOINTS = ".ipynb_checkpoints"

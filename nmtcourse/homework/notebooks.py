@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from nmtcourse.homework.answers import reaches_for, statements
-from nmtcourse.homework.grading import assignments
+from nmtcourse.homework.catalogue import assignments
 from nmtcourse.homework.task import Assignment
 
 MOST = 2**26  # bytes of a notebook that is read

@@ -13,8 +13,8 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
+from nmtcourse.homework.catalogue import assignments
 from nmtcourse.homework.chinese import Say, speaks
-from nmtcourse.homework.grading import assignments
 from nmtcourse.homework.task import Assignment, Task
 from nmtlib.files import write_atomically
 

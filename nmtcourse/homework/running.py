@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from nmtcourse.homework.answers import definitions
+from nmtcourse.homework.catalogue import assignments
 from nmtcourse.homework.compare import Finding
-from nmtcourse.homework.grading import Verdict, assignments, judge
+from nmtcourse.homework.grading import Verdict, judge
 from nmtcourse.homework.limits import Nowhere, Stopped, prepare, within
 from nmtcourse.homework.marks import Mark, encodable
 from nmtcourse.homework.notebooks import beginning

@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from nmtcourse.homework import pages, progress
+from nmtcourse.homework.catalogue import assignments
 from nmtcourse.homework.chinese import Say, language_of, speaks
-from nmtcourse.homework.grading import assignments
 from nmtcourse.homework.marks import Marked, table_line
 from nmtcourse.homework.notebooks import number_in
 from nmtcourse.homework.task import BLANK, Assignment

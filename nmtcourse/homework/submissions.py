@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from nmtcourse.homework.answers import definitions
 from nmtcourse.homework.apart import Host, require_processes, stop_all
-from nmtcourse.homework.grading import assignments
+from nmtcourse.homework.catalogue import assignments
 from nmtcourse.homework.marking import MARKED, UNGRADED, mark_bytes
 from nmtcourse.homework.marks import Mark, Marked
 from nmtcourse.homework.mislaid import files_of, instead, is_named, printable

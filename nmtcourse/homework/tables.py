@@ -15,7 +15,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator
 
-from nmtcourse.homework.grading import assignments
+from nmtcourse.homework.catalogue import assignments
 from nmtcourse.homework.reports import COLUMNS, LONGEST
 from nmtlib.settings import explain
 

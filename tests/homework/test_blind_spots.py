@@ -2,7 +2,8 @@
 
 import pytest
 
-from nmtcourse.homework.grading import find_task, judge
+from nmtcourse.homework.catalogue import find_task
+from nmtcourse.homework.grading import judge
 from nmtcourse.homework.inputs import Draw
 from nmtcourse.homework.limits import undisturbed
 from nmtcourse.homework.trials import try_answer

@@ -5,7 +5,8 @@ import torch
 from nightly import some
 
 from nmtcourse.homework import causes
-from nmtcourse.homework.grading import assignments, find_task, judge
+from nmtcourse.homework.catalogue import assignments, find_task
+from nmtcourse.homework.grading import judge
 from nmtcourse.homework.limits import undisturbed
 
 TASKS = [task for each in assignments().values() for task in each.tasks.values() if task.mistakes]

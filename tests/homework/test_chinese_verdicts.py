@@ -8,8 +8,9 @@ import edition
 import pytest
 
 from nmtcourse.homework import chinese, masters
+from nmtcourse.homework.catalogue import assignments, find_task
 from nmtcourse.homework.compare import Finding
-from nmtcourse.homework.grading import Verdict, assignments, find_task
+from nmtcourse.homework.grading import Verdict
 
 MASTERS = sorted(Path(masters.__path__[0]).glob("a*.py"))
 HAN = re.compile(edition.HAN)

@@ -15,9 +15,9 @@ from nightly import some
 
 from nmtcourse.homework import masters, pages, submissions
 from nmtcourse.homework.answering import page_of, without_solutions
+from nmtcourse.homework.catalogue import assignments
 from nmtcourse.homework.compare import Forged
 from nmtcourse.homework.confirming import answering, points_alone
-from nmtcourse.homework.grading import assignments
 from nmtcourse.homework.laws import methods_of, snapshot, snapshots_equal
 from nmtcourse.homework.task import SOLUTION
 from nmtcourse.homework.transcript import decode, encode

@@ -7,8 +7,8 @@ import pytest
 from nmtcourse.homework import marking, pages
 from nmtcourse.homework.answers import definitions
 from nmtcourse.homework.apart import Host
+from nmtcourse.homework.catalogue import assignments
 from nmtcourse.homework.extraction import Refused, definition
-from nmtcourse.homework.grading import assignments
 
 FOUR = assignments()["04"]
 PAGES = [json.loads(pages.notebook(each, "solution")) for each in assignments().values()]

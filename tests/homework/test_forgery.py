@@ -14,7 +14,7 @@ import pytest
 from limits import NO_PROGRESS
 
 from nmtcourse.homework import pages, submissions
-from nmtcourse.homework.grading import assignments
+from nmtcourse.homework.catalogue import assignments
 
 FOUR = assignments()["04"]
 NAME = f"{FOUR.stem}.ipynb"

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nmtcourse.homework import gradebook, marking, submissions, tables
-from nmtcourse.homework.grading import assignments
+from nmtcourse.homework.catalogue import assignments
 from nmtcourse.homework.marks import Mark, Marked
 from nmtcourse.homework.reports import COLUMNS, points_rows, points_table, write_reports
 from nmtcourse.main import main

@@ -5,7 +5,8 @@ from collections import Counter
 import pytest
 from nightly import some
 
-from nmtcourse.homework.grading import assignments, judge
+from nmtcourse.homework.catalogue import assignments
+from nmtcourse.homework.grading import judge
 from nmtcourse.homework.trials import outcome
 
 TASKS = [task for assignment in assignments().values() for task in assignment.tasks.values()]

@@ -10,8 +10,9 @@ import pytest
 import torch
 from nightly import some
 
+from nmtcourse.homework.catalogue import assignments
 from nmtcourse.homework.compare import short
-from nmtcourse.homework.grading import assignments, judge
+from nmtcourse.homework.grading import judge
 from nmtcourse.homework.lines import again, given, literal
 
 TASKS = [task for each in assignments().values() for task in each.tasks.values() if not task.uses]

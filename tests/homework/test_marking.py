@@ -12,7 +12,8 @@ import torch
 from nightly import some
 
 from nmtcourse.homework import causes, marking, pages, progress, student, trials
-from nmtcourse.homework.grading import assignments, find_task, grade, judge
+from nmtcourse.homework.catalogue import assignments, find_task
+from nmtcourse.homework.grading import grade, judge
 from nmtcourse.homework.limits import Stopped, undisturbed, within
 from nmtcourse.main import main
 

@@ -7,7 +7,7 @@ import nbformat
 import pytest
 
 from nmtcourse.homework import pages
-from nmtcourse.homework.grading import assignments
+from nmtcourse.homework.catalogue import assignments
 from nmtcourse.homework.task import SOLUTION
 
 HOMEWORK = Path(__file__).resolve().parents[2] / "notebooks" / "homework"

@@ -6,7 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from nmtcourse.homework import marking, marks, progress, student
-from nmtcourse.homework.grading import assignments, find_task, grade, hint
+from nmtcourse.homework.catalogue import assignments, find_task
+from nmtcourse.homework.grading import grade, hint
 from nmtcourse.main import main
 
 
@@ -126,7 +127,7 @@ def test_points_are_shown_and_kept_a_task_at_a_time(here, capsys, monkeypatch):
     assert homework("start", "04", "--out", "my") == 0
     path, four = here / "my" / "04_attention.ipynb", assignments()["04"]
 
-    def mark(path, tasks, confirmed):
+    def mark(path, tasks, confirmed, report):
         chosen = [t for t in four.tasks.values() if not tasks or t.id in tasks]
         done = [marks.Mark(t.id, t.title, t.points if tasks else 1.0, t.points) for t in chosen]
         return marks.Marked(path, four, done, digest=student.digest(path))

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from nmtcourse.homework import apart, marking, pages, reports, submissions
-from nmtcourse.homework.grading import assignments, judge
+from nmtcourse.homework.catalogue import assignments
+from nmtcourse.homework.grading import judge
 from nmtcourse.homework.marks import Mark, Marked
 from nmtcourse.main import main
 

@@ -12,8 +12,9 @@ import torch
 from sacrebleu.metrics import BLEU
 from torch import nn
 
+from nmtcourse.homework.catalogue import find_task
 from nmtcourse.homework.compare import Finding, described, same
-from nmtcourse.homework.grading import find_task, judge
+from nmtcourse.homework.grading import judge
 from nmtcourse.homework.inputs import HALVES, TYPES, Draw, shrink
 from nmtcourse.homework.laws import unchanged
 from nmtcourse.homework.operations import Operations
@@ -47,7 +48,7 @@ SHOWN = """
 import hashlib, random, re, sys, tempfile, numpy, torch
 for seeded in (torch.manual_seed, random.seed, numpy.random.seed):
     seeded(int(sys.argv[1]))
-from nmtcourse.homework.grading import assignments
+from nmtcourse.homework.catalogue import assignments
 from nmtcourse.homework.inputs import Draw
 from nmtcourse.homework.laws import copy_value
 from nmtcourse.homework.trials import arguments_of, guard_answer, observe
