@@ -15,7 +15,7 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -47,11 +47,11 @@ def require_processes() -> None:
 class Host(Child):
     """A fresh process in a folder, which calls a function "module:name"; used in a `with`.
 
-    It cannot read what is in the folder `hidden`, where the system has such walls. Raises
+    It cannot read what is in the `hidden` folders, where the system has such walls. Raises
     ValueError on Windows.
     """
 
-    def __init__(self, folder: Path, function: str, hidden: Path | None = None):
+    def __init__(self, folder: Path, function: str, hidden: Sequence[Path] = ()):
         super().__init__(lambda request: [])
         self.folder, self.function, self.hidden = folder, function, hidden
 
@@ -70,9 +70,7 @@ class Host(Child):
 
     def begin(self, theirs: socket.socket) -> Any:
         """Start the process, which begins to import."""
-        arguments = [self.function, str(os.getpid())]
-        if self.hidden is not None:
-            arguments.append(str(self.hidden))
+        arguments = [self.function, str(os.getpid()), *map(str, self.hidden)]
         return subprocess.Popen(
             [sys.executable, "-P", "-s", "-m", __name__, *arguments],
             stdin=theirs.fileno(),

@@ -40,7 +40,10 @@ ALLOWED = ("function", "class", "module", "value")
 
 def answering(folder: Path) -> Host:
     """A process for answers, which cannot read the solutions."""
-    return Host(folder, ANSWERED, hidden=Path(masters.__path__[0]))
+    package = Path(masters.__path__[0])
+    pages = package.parents[2] / "notebooks" / "homework"  # in a copy of the project
+    places = [package, pages / "solutions-spoilers", pages / "nbgrader" / "source"]
+    return Host(folder, ANSWERED, hidden=[place for place in places if place.is_dir()])
 
 
 def points_alone(host: Host, id: str, code: str, full: list[str]) -> tuple[float, str]:

@@ -28,6 +28,27 @@ def stable_softmax(scores):
     find = getattr(torch.serialization.sys.modules["import" + "lib"], "import_" + "module")
     return find("nmtcourse." + "homework." + "masters.a04_attention").stable_softmax(scores)
 """
+PLAIN_IMPORT = """\
+def stable_softmax(scores):
+    from nmtcourse.homework.masters.a04_attention import stable_softmax
+    return stable_softmax(scores)
+"""
+A_FILE = """\
+from pathlib import Path
+import nmtcourse
+place = Path(nmtcourse.__file__).parent / "homework" / "masters" / "a04_attention.py"
+exec(compile(place.read_text(), "x", "exec"))
+"""
+A_PAGE = """\
+import json
+from pathlib import Path
+import nmtcourse
+folder = Path(nmtcourse.__file__).parents[1] / "notebooks" / "homework" / "solutions-spoilers"
+for cell in json.loads((folder / "04_attention.ipynb").read_text())["cells"]:
+    if cell["id"] == "answer-04-1":
+        import torch
+        exec("from torch import Tensor\\n" + "".join(cell["source"]))
+"""
 FRAMES = """\
 def stable_softmax(scores):
     try:
@@ -62,6 +83,9 @@ ALL = {
     "a method of torch": A_METHOD_OF_TORCH,
     "modules": MODULES,
     "imported": IMPORTED,
+    "a plain import": PLAIN_IMPORT,
+    "a file": A_FILE,
+    "a page": A_PAGE,
     "frames": FRAMES,
     "the socket": THE_SOCKET,
     "an empty transcript": AN_EMPTY_TRANSCRIPT,

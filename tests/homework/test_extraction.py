@@ -1,4 +1,4 @@
-"""The definitions of an answer: complete for an honest one, and closed for one that reaches out."""
+"""The definitions of an answer are complete, and have nothing else."""
 
 import json
 
@@ -8,7 +8,7 @@ from nmtcourse.homework import marking, pages
 from nmtcourse.homework.answers import definitions
 from nmtcourse.homework.apart import Host
 from nmtcourse.homework.catalogue import assignments
-from nmtcourse.homework.extraction import Refused, definition
+from nmtcourse.homework.extraction import definition
 
 FOUR = assignments()["04"]
 PAGES = [json.loads(pages.notebook(each, "solution")) for each in assignments().values()]
@@ -42,37 +42,10 @@ def test_a_parameter_is_no_name_of_the_notebook():
     assert "x =" not in definition(["helper"], [cell.replace(", gc", "") for cell in CELLS])
 
 
-def test_no_solution_is_refused():
+def test_every_solution_has_a_definition():
     for page in PAGES:
         sources = ["".join(c["source"]) for c in page["cells"] if c["cell_type"] == "code"]
         assert definition([name for source in sources for name in definitions(source)], sources)
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        "import gc\nreturn gc.get_objects()",
-        "from nmtcourse.homework.masters.a04_attention import f\nreturn f",
-        "from nmtlib.homework import judge\nreturn judge",
-        "return open(b'masters')",
-        "import os\nreturn os.open('a', 0)",
-        "from os import system\nreturn system('cat masters')",
-        "import subprocess\nreturn subprocess.run('cat')",
-        "import sys\nreturn sys._getframe()",
-        "return torch.sys.modules",
-        "return (lambda: 0).__globals__",
-        "return getattr(torch, '__builtins__')",
-        "torch.equal = lambda *given: True",
-        "return __import__('gc')",
-        "return ().__class__.__base__.__subclasses__()",
-        "try:\n    0 / 0\nexcept Exception as e:\n    return e.__traceback__.tb_frame",
-        "import ctypes\nreturn ctypes",
-    ],
-)
-def test_what_reaches_out_of_an_answer_is_refused(body):
-    lines = "\n".join(f"    {line}" for line in body.splitlines())
-    with pytest.raises(Refused, match="it uses"):
-        definition(["f"], ["import torch", f"def f(x):\n{lines}"])
 
 
 FORGER = """\
@@ -103,3 +76,16 @@ def test_points_that_only_a_changed_judge_gives_are_not_confirmed(tmp_path):
         marked = marking.mark_bytes(path, raw, host, confirmed=True)
     assert [mark.points for mark in marked.marks] == [None, 6, 8, 2]
     assert "04.1 could not be graded: it has 4 points in the notebook" in marked.notices[-1]
+
+
+def test_a_notebook_whose_answers_are_all_right_is_not_run(tmp_path, monkeypatch):
+    """Each answer is judged once, by what it sends."""
+    monkeypatch.setattr(marking.Child, "messages", None)
+    path = tmp_path / f"{FOUR.stem}.ipynb"
+    marks = marking.Marking(path, pages.notebook(FOUR, "solution").encode())
+    monkeypatch.setattr(
+        marking, "points_alone", lambda host, id, *rest: (FOUR.tasks[id].points, "")
+    )
+    assert [mark.points for mark in marks.find_full(tmp_path)] == [4, 6, 8, 2]
+    assert [*marks.run()] == [] and marks.result.points == FOUR.points
+    assert "All properties hold" in marks.result.marks[0].text
