@@ -105,8 +105,11 @@ class Confirmation:
             if not compared:
                 yield number, draw, None, []
                 continue
+            # The solution makes the choices: replayed before, all of them would be the first.
             solution = guard_answer(self.task, self.task.solution)
-            first = observe_solution(self.task, prop, solution, draw, 0)
+            first, error = observe(prop, solution, draw)
+            if error is not None:
+                raise RuntimeError(f"the solution of {self.task.id} fails on {number}: {error}")
             yield draw.choices, Draw(0, draw.choices), solution, first
 
     def subject(self, first: Any) -> tuple[Replay, Any]:

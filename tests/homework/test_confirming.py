@@ -17,10 +17,13 @@ from nmtcourse.homework import masters, pages, submissions
 from nmtcourse.homework.answering import page_of, without_solutions
 from nmtcourse.homework.catalogue import assignments
 from nmtcourse.homework.compare import Forged
-from nmtcourse.homework.confirming import answering, points_alone
+from nmtcourse.homework.confirming import Confirmation, answering, points_alone
+from nmtcourse.homework.inputs import Draw
 from nmtcourse.homework.laws import methods_of, snapshot, snapshots_equal
+from nmtcourse.homework.limits import undisturbed
 from nmtcourse.homework.task import SOLUTION
 from nmtcourse.homework.transcript import decode, encode
+from nmtcourse.homework.trials import try_answer
 
 FOUR = assignments()["04"]
 NAME = f"{FOUR.stem}.ipynb"
@@ -54,6 +57,21 @@ def test_a_solution_has_all_points_by_what_it_sends(task, host):
 def test_a_forgery_has_no_points(how, host):
     points, why = points_alone(host, "04.1", forgeries.ALL[how], [])
     assert points == 0 and why
+
+
+def test_points_alone_are_judged_on_the_inputs_of_a_check(host):
+    """They were once the simplest ones, in which every choice is the first."""
+    task = FOUR.tasks["04.1"]
+    confirmation = Confirmation(host, "04.1", "", [])
+    prop = task.properties[1]
+    for number, (choices, *_) in enumerate(confirmation.inputs(prop)):
+        draw = Draw(number)
+        with undisturbed():
+            try_answer(task, prop, task.solution, draw)
+        assert choices == draw.choices
+    overflows = "def stable_softmax(s):\n    return s.exp() / s.exp().sum(-1, keepdim=True)"
+    points, why = points_alone(host, "04.1", overflows, [])
+    assert points == 1.6 and "is nan" in why
 
 
 @pytest.mark.nightly
