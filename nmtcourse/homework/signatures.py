@@ -107,6 +107,7 @@ class Ids:
 
     def sample(self, draw: Draw, earlier: dict[str, Any]) -> Tensor:
         """One such tensor."""
+        draw.huge = False  # a loop over all pairs of 520 words would be too slow
         shape = draw.shape(self.shape)
         ids = draw.ids(self.low, draw.named(self.below), *shape)
         if draw.choose(2) or draw.sizing == LONG:

@@ -111,7 +111,9 @@ def encode_tensor(tensor: Tensor) -> list[Any]:
         return [*header, None]
     if dense.numel() * dense.element_size() > LARGEST:
         raise ValueError(f"a tensor of {dense.numel():,} numbers is too large")
-    raw = dense.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
+    # `contiguous` leaves a single number its stride, and `view` as bytes needs a stride of 1.
+    numbers = torch.empty(dense.numel(), dtype=dense.dtype).copy_(dense.reshape(-1))
+    raw = numbers.view(torch.uint8).numpy().tobytes()
     return [*header, base64.b64encode(zlib.compress(raw, 1)).decode()]
 
 

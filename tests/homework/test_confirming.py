@@ -129,7 +129,14 @@ LEAVES = st.one_of(
     st.floats(),
     st.text(),
     st.lists(st.floats(width=32), max_size=5).map(torch.tensor),
-    st.sampled_from([torch.zeros(2, 0, 3), torch.tensor(True), torch.ones(2, dtype=torch.half)]),
+    st.sampled_from(
+        [
+            torch.zeros(2, 0, 3),
+            torch.ones(1, 2)[..., ::2],
+            torch.tensor(True),
+            torch.ones(2, dtype=torch.half),
+        ]
+    ),
 )
 VALUES = st.recursive(
     LEAVES,
