@@ -66,7 +66,7 @@ def test_a_class_is_graded_and_its_files_stay_as_they_are(tmp_path, capsys):
     assert 0 < points["ben", "04.1"] < find_task("04.1").points
     assert not any(points["dan", task] for task in FOUR.tasks)
     page = table.with_suffix(".md").read_text("utf-8")
-    assert "the same answers from ben, cleo" in page and "lost their metadata" in page
+    assert "the same answer from ben, cleo" in page and "lost their metadata" in page
     assert "SyntaxError" in page
     assert before == {path: path.read_bytes() for path in before}
     assert main(["homework", "grade", str(tmp_path / "class"), "--csv", str(table)]) == 1
