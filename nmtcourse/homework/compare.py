@@ -6,6 +6,8 @@ import contextlib
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,10 @@ from torch import Tensor
 DATA = (type(None), bool, int, float, str, bytes, list, tuple, set, frozenset, Mapping)
 ROUNDING = {torch.float64: 1e-9, torch.float16: 1e-2, torch.bfloat16: 6e-2}  # otherwise 1e-4
 USUAL_TYPES = (torch.float32, torch.int64, torch.bool)  # a report names every other one
+
+
+# Exact numbers, which are as right as a float; a subclass of the answer's may lie.
+FRACTIONS = (Fraction, Decimal)
 
 
 class Finding(AssertionError):
@@ -72,6 +78,8 @@ def same(
         result = result.detach().numpy()[()]
     if isinstance(result, np.generic):
         result = result.item()
+    if isinstance(expected, float) and type(result) in FRACTIONS:
+        result = float(result)
     if isinstance(expected, float) and isinstance(result, int | float):
         # By way of float32: Python's floats are held to the precision of torch's.
         measured, right = torch.tensor(float(result)).double(), torch.tensor(expected).double()

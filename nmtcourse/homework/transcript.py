@@ -41,7 +41,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from nmtcourse.homework.compare import Finding, Forged
+from nmtcourse.homework.compare import FRACTIONS, Finding, Forged
 from nmtcourse.homework.laws import methods_of
 
 DTYPES = {
@@ -73,6 +73,8 @@ def encode(value: Any) -> Any:
     """A value as JSON: numbers, text, containers, tensors and modules; `Opaque` for the rest."""
     if value is None or type(value) in (bool, int, float):
         return value
+    if type(value) in FRACTIONS:
+        return float(value)
     # Before int, float and str: numpy's scalars inherit from these, and would lose their dtype.
     if isinstance(value, np.generic):
         return {"numpy": [value.dtype.str, encode(value.item())]}
