@@ -36,19 +36,49 @@ def one_sentence(length, limit):
     return 1
 
 
+def by_two_points(length, limit):
+    """Fixed memory and so much a sentence: below a few sentences the gradients are the peak."""
+    few, many = (
+        training_memory(CONFIG, n, length, length, precision=torch.float32).peak / MIB
+        for n in (200, 400)
+    )
+    each = (many - few) / 200
+    return max(0, int((limit - few) / each + 200))
+
+
+def one_at_least(length, limit):
+    return max(1, right("12.1", "most_sentences")[0](length, limit))
+
+
+def at_most_256(length, limit):
+    return min(256, right("12.1", "most_sentences")[0](length, limit))
+
+
 def by_logits_alone(length, limit):
     return next(n for n in range(10_000) if not fits(n + 1, length, limit, "logits"))
 
 
-def accumulate(model, parts, tokens=None, total=False, clear=True):
+def accumulate(model, parts, tokens=None, total=False, clear=True, count=None):
     if clear:
         model.zero_grad()
-    every = sum(int(part.labels.ne(PAD).sum()) for part in parts)
+    every = sum(map(count or count_labels, parts))
     for part in parts:
         own = int(part.labels.ne(PAD).sum()) * len(parts)
         loss = losses(model(part.source, part.decoder_input), part.labels, 0.1)[0]
         (loss / (1 if total else own if tokens else every)).backward()
     return torch.cat([p.grad.flatten() for p in model.parameters()])
+
+
+def count_labels(part):
+    return int(part.labels.ne(PAD).sum())
+
+
+def padding_counted(model, parts):
+    return accumulate(model, parts, count=lambda part: part.labels.numel())
+
+
+def source_counted(model, parts):
+    return accumulate(model, parts, count=lambda part: int(part.source.ne(PAD).sum()))
 
 
 def mean_of_means(model, parts):
@@ -305,10 +335,20 @@ EXERCISES = {
     ),
     "13b.1": ([("effect",)], [effect_unpaired, effect_without_root, effect_alone]),
     "14c.1": ([("count_parameters",)], [rows_added_up, only_trainable, shared_twice]),
-    "12.1": ([("most_sentences",)], [one_more, one_sentence, by_logits_alone]),
+    "12.1": (
+        [("most_sentences",)],
+        [one_more, one_sentence, by_logits_alone, by_two_points, one_at_least, at_most_256],
+    ),
     "12.2": (
         [("accumulated",)],
-        [mean_of_means, sum_of_losses, gradients_kept, first_part_only],
+        [
+            mean_of_means,
+            sum_of_losses,
+            gradients_kept,
+            first_part_only,
+            padding_counted,
+            source_counted,
+        ],
     ),
     "12.3": (
         [("decoder_layer_bytes",)],

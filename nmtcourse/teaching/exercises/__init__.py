@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+import math
 import random
 import re
 import reprlib
@@ -28,6 +29,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -146,7 +148,9 @@ def agree(
 def require_equal(
     what: str, given: Any, expected: Any, tolerance: float = 1e-4, why: str = ""
 ) -> None:
-    """Raise Wrong unless what was given is what is expected."""
+    """Raise Wrong unless what was given is what is expected; numbers may be a tensor or array."""
+    if isinstance(expected, list) and hasattr(given, "tolist"):
+        given = given.tolist()
     if not equal(given, expected, tolerance):
         hint = f"{mark('(')}{say(why)}{mark(')')}" if why else ""
         raise Wrong(tell(describe_difference(what, given, expected, tolerance)) + hint)
@@ -199,7 +203,7 @@ def equal(given: Any, expected: Any, tolerance: float) -> bool:
     if isinstance(expected, bool) or expected is None:
         return given is expected
     if isinstance(expected, int | float):
-        if isinstance(given, Tensor) and given.numel() == 1:
+        if isinstance(given, Tensor | np.generic) and math.prod(given.shape) == 1:
             given = given.item()
         if isinstance(given, bool) or not isinstance(given, int | float):
             return False

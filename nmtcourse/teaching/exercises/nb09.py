@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from random import Random
 from typing import Any
 
@@ -57,12 +58,41 @@ def judge_2(
     for _ in range(3):
         model = new_model()
         expected, optimizer = copy.deepcopy(model), torch.optim.SGD(model.parameters(), lr=0.5)
+        for weight in model.parameters():
+            weight.grad = torch.ones_like(weight)  # of an earlier batch
         for _ in range(2):  # a gradient that is left over shows in the second update
             batches = draw_batches(draw, draw.randint(2, 3))
             make_one_update(expected, batches)
-            call(update_from, model, optimizer, batches)
+            with watch_memory(model, max(len(batch.labels) for batch in batches)) as problems:
+                call(update_from, model, optimizer, batches)
+            if problems:
+                raise Wrong(say(f"update_from(model, optimizer, batches): {problems[0]}"))
             require_same(model, expected, "after update_from(model, optimizer, batches)")
     return "6 updates"
+
+
+@contextmanager
+def watch_memory(model: Transformer, largest: int) -> Iterator[list[str]]:
+    """Collect what a function does with a model if it keeps more than one batch in memory."""
+    problems, waiting = [], [0]  # outputs without a backward pass so far
+
+    def note_backward(_: Tensor) -> None:
+        waiting[0] -= 1
+
+    def note_forward(_: nn.Module, inputs: tuple[Tensor, ...], logits: Tensor) -> None:
+        if len(inputs[0]) > largest:
+            problems.append(f"{len(inputs[0])} sentences are in memory, more than any batch has")
+        if waiting[0]:
+            problems.append("call backward() for one batch before the model reads the next")
+        if logits.requires_grad:
+            waiting[0] += 1
+            logits.register_hook(note_backward)
+
+    handle = model.output.register_forward_hook(note_forward)
+    try:
+        yield problems
+    finally:
+        handle.remove()
 
 
 def make_one_update(model: Transformer, batches: list[Batch]) -> None:
@@ -93,12 +123,15 @@ def judge_3(
         train(model, optimizer, batches[:4])
         packed = call(pack, model, optimizer)
         train(model, optimizer, batches[4:])  # the run that was not interrupted
-        other = new_model()
-        other_optimizer = new_adam(other)
-        # not `call`: a copy of what was packed would hide that it is shared
-        unpack(other, other_optimizer, packed)
-        train(other, other_optimizer, batches[4:])
-        require_same(other, model, "four updates after unpack(model, optimizer, packed)")
+        for time in ("", " for the second time"):
+            other = new_model()
+            # with no setting of the first one
+            other_optimizer = torch.optim.Adam(other.parameters(), 0.3, (0.5, 0.5), 0.1, 0.1)
+            # not `call`: a copy of what was packed would hide that it is shared
+            unpack(other, other_optimizer, packed)
+            train(other, other_optimizer, batches[4:])
+            when = f"four updates after unpack(model, optimizer, packed){time}"
+            require_same(other, model, when)
     return "2 interrupted runs"
 
 

@@ -21,8 +21,9 @@ LARGEST_REGRET = 3.0
 
 def judge_1(stops_by_score: Callable[[list[float], int], tuple[int, int]], *, draw: Random) -> str:
     """Early stopping by a score of which more is better."""
-    for _ in range(20):
-        scores = [round(draw.uniform(0, 40), 1) for _ in range(draw.randint(3, 15))]
+    for turn in range(20):
+        levels = [round(draw.uniform(0, 40), 1) for _ in range(4 if turn % 2 else 100)]
+        scores = [draw.choice(levels) for _ in range(draw.randint(3, 15))]  # of four levels: ties
         patience = draw.randint(1, 4)
         best = end = 0
         for end, score in enumerate(scores):
@@ -41,7 +42,8 @@ def judge_2(follow: Callable[[dict[str, Tensor], Any, float], Any], *, draw: Ran
         expected = {name: tensor.clone() for name, tensor in average.items()}
         share = draw.choice([0.02, 0.1, 0.5, 1.0])
         for _ in range(3):
-            weights = {name: torch.randn(3, 2) for name in average}
+            # in the other order: names tell what belongs together
+            weights = {name: torch.randn(3, 2) for name in reversed(average)}
             before = {name: tensor.clone() for name, tensor in weights.items()}
             for name in expected:
                 expected[name] += share * (weights[name] - expected[name])

@@ -16,8 +16,9 @@ Links = set[tuple[int, int]]
 
 def judge_1(error_rate_of: Callable[[list[Links], list[Links]], float], *, draw: Random) -> str:
     """The alignment error rate of several sentences together."""
-    for _ in range(8):
-        found, gold = [], []
+    for turn in range(8):
+        found: list[Links] = []
+        gold: list[Links] = []
         for _ in range(draw.randint(1, 4)):
             size = draw.randint(2, 5)
             everything = [(i, j) for i in range(size) for j in range(size)]
@@ -25,6 +26,10 @@ def judge_1(error_rate_of: Callable[[list[Links], list[Links]], float], *, draw:
             found.append(set(draw.sample(everything, draw.randint(1, size))))
             found[-1] |= set(draw.sample(sorted(gold[-1]), 1))
         hint = "add up the links of all sentences first"
+        if turn % 2:  # a sentence without a found link, or without one that is wanted
+            draw.choice([found, gold])[0] = set()
+            found.append({(0, 1)})
+            gold.append({(0, 1), (1, 0)})
         agree(error_rate_of, found, gold, expected=alignment_error_rate(found, gold), why=hint)
     return "8 sets of sentences"
 
