@@ -137,10 +137,9 @@ def graded_answer(language: str, theme: str) -> str:
     title = re.split("[:：]", text)[0]
     number = re.search(r"\[0, 0\]\D*?(-?\d+\.\d+)", text)[1]
     first = f"{MEASURED[language]}<b style='color:{WRONG[theme]}'>{number}</b>"
-    lines = [line.strip() for line in text.splitlines() if line.startswith("  ")]
-    # The labels are property, measured, expected, likely, read; the value of `measured` may go on
-    # in a second line, so expected and likely are counted from the end.
-    expected, likely = lines[-3], lines[-2]
+    # One line a label: property, measured, expected, likely, read; what goes on stands further in.
+    labelled = re.findall(r"^  (\S.*)$", text, re.MULTILINE)
+    expected, likely = labelled[2], labelled[3]
     return "\n".join([title, "", first, expected, likely])
 
 
