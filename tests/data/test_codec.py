@@ -193,3 +193,14 @@ def test_pieces_of_a_dotted_language_survive_their_file():
     again = Codec.from_dict(json.loads(codec.to_json()), "here")
     for one in (codec, again):
         assert one.decode(one.encode("Işık İyi")) == "ışık iyi"
+
+
+def test_a_dotted_language_has_the_pieces_of_its_small_letters():
+    """They are learned from the letters that they will be: I is the capital of ı, not of i."""
+    small = [Pair("light", "ışık ısınır")] * 3
+    capital = [Pair("light", "IŞIK ISINIR")] * 3
+    learned = [
+        build_codecs(Corpus("own", "en", "tr", pairs, pairs, pairs), "bpe", size=60, lowercase=True)
+        for pairs in (small, capital)
+    ]
+    assert learned[0][1].vocab.tokens == learned[1][1].vocab.tokens
