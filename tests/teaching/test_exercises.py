@@ -2,6 +2,7 @@
 
 import copy
 import math
+from fractions import Fraction
 from functools import cache
 
 import pytest
@@ -73,6 +74,18 @@ def exact_with_the_usual_beam(model, pairs):
     return sum(model.translate([p.source]) == [p.target] for p in pairs)
 
 
+def exact_beginnings(model, pairs):
+    """A target that is only the beginning of the translation counts."""
+    texts = [model.translate([pair.source], beam=1)[0] for pair in pairs]
+    return sum(text.startswith(p.target) for text, p in zip(texts, pairs, strict=True))
+
+
+def exact_sources(model, pairs):
+    """A pair that is given twice counts once."""
+    found = {p.source for p in pairs if model.translate([p.source], beam=1) == [p.target]}
+    return len(found)
+
+
 def exact_in_any_order(model, pairs):
     count = 0
     for pair in pairs:
@@ -110,6 +123,17 @@ def waste(examples, plan):
             total += len(batch) * max(lengths)
             padding += len(batch) * max(lengths) - sum(lengths)
     return padding / total
+
+
+def waste_as_a_fraction(examples, plan):
+    """Right: an exact number."""
+    padding = total = 0
+    for batch in plan:
+        for side in (0, 1):
+            lengths = [len(examples[i][side]) for i in batch]
+            total += len(batch) * max(lengths)
+            padding += len(batch) * max(lengths) - sum(lengths)
+    return Fraction(padding, total)
 
 
 def waste_as_mean_of_batches(examples, plan):
@@ -220,20 +244,25 @@ def tie_both_embeddings(model):
     model.source_embedding.weight = model.target_embedding.weight = model.output.weight
 
 
-def count_plurals(words, vectors, nouns, excluded=3):
+def count_plurals(words, vectors, nouns, excluded=(0, 1, 2)):
     count = 0
     for a, a_plural in nouns:
         for b, b_plural in nouns:
             if a != b:
                 rows = [words.index(word) for word in (a, a_plural, b)]
                 cosines = vectors @ (vectors[rows[1]] - vectors[rows[0]] + vectors[rows[2]])
-                cosines[rows[:excluded]] = -math.inf
+                cosines[[rows[i] for i in excluded]] = -math.inf
                 count += words[int(cosines.argmax())] == b_plural
     return count
 
 
 def count_without_exclusion(words, vectors, nouns):
-    return count_plurals(words, vectors, nouns, excluded=0)
+    return count_plurals(words, vectors, nouns, excluded=())
+
+
+def count_excluding(*excluded):
+    """Some of the three words, by place: a singular, its plural, another singular."""
+    return lambda words, vectors, nouns: count_plurals(words, vectors, nouns, excluded)
 
 
 def count_with_itself(words, vectors, nouns):
@@ -244,6 +273,15 @@ class MyPositions(nn.Module):
     def __init__(self, d_model, max_length):
         super().__init__()
         self.register_buffer("table", sinusoidal_table(max_length, d_model))
+
+    def forward(self, vectors):
+        if vectors.size(1) > len(self.table):
+            raise ValueError("too long")
+        return vectors + self.table[: vectors.size(1)]
+
+
+class Unchecked(MyPositions):
+    """A table of one row is added to a sentence of any length."""
 
     def forward(self, vectors):
         return vectors + self.table[: vectors.size(1)]
@@ -388,6 +426,13 @@ def fit_rounded(sums, positions):
     return lambda others: reader(others).round()
 
 
+def fit_around_the_mean(sums, positions):
+    """New sums less *their* mean: what is read of one depends on the others."""
+    slopes = torch.linalg.lstsq(sums - sums.mean(dim=0), positions[:, None]).solution
+    level = positions.float().mean()
+    return lambda others: ((others - others.mean(dim=0)) @ slopes)[:, 0] + level
+
+
 def fit_column(sums, positions):
     reader = fit_reader(sums, positions)
     return lambda others: reader(others)[:, None]
@@ -446,6 +491,20 @@ def left_alone_with_heads(model):
     return {name for name in left_alone(model) if "fc1" in name or "output" in name}
 
 
+def left_alone_by_size(model):
+    """Biases of another size than d_model, and those of the heads."""
+    d_model = model.source_embedding.embedding_dim
+    biases = {name: weights for name, weights in model.named_parameters() if weights.dim() == 1}
+    heads = {n for n in biases if any(part in n for part in ("query", "key", "value"))}
+    return heads | {name for name, weights in biases.items() if len(weights) != d_model}
+
+
+def left_alone_and_changed(model):
+    """The right names, of a model whose weights it changed to find them."""
+    model.output.weight.data.normal_()
+    return left_alone(model)
+
+
 def left_alone_as_a_list(model):
     return sorted(left_alone(model))
 
@@ -464,14 +523,14 @@ EXERCISES = {  # number: right answers, wrong answers
     "00.3": (
         [exact_alone],
         [exact_matches, exact_against_itself, lambda model, pairs: len(pairs)]
-        + [exact_with_the_usual_beam, exact_in_any_order],
+        + [exact_with_the_usual_beam, exact_in_any_order, exact_beginnings, exact_sources],
     ),
     "01.1": (
         [share_of_unknown, share_by_vocabulary],
         [share_without_specials, share_of_types, lambda counts, size: 0.1],
     ),
     "01.2": (
-        [waste],
+        [waste, waste_as_a_fraction],
         [waste_as_mean_of_batches, waste_of_sources, waste_of_tensors]
         + [lambda examples, plan: 0.4],
     ),
@@ -491,21 +550,23 @@ EXERCISES = {  # number: right answers, wrong answers
     ),
     "02.3": (
         [count_plurals],
-        [count_without_exclusion, count_with_itself, lambda *arguments: 1001],
+        [count_without_exclusion, count_with_itself, lambda *arguments: 1001]
+        + [count_excluding(*some) for some in ([0], [1], [2], [0, 1], [0, 2], [1, 2])],
     ),
     "03.1": (
         [MyPositions, Bounded, Frozen],
         [Slip, Zero, PlainAttribute, nn.Embedding, Subtracted, RowOfTheBatch, InPlace, Cut]
-        + [Trained, *OTHER_TABLES],
+        + [Trained, Unchecked, *OTHER_TABLES],
     ),
     "03.3": (
         [fit_reader, fit_without_constant, fit_rounded],
         [fit_mean, remember, fit_the_first_dimensions, lambda sums, positions: 0.0]
-        + [fit_column, nearest_sum],
+        + [fit_column, nearest_sum, fit_around_the_mean],
     ),
     "03b.1": (
         [left_alone, lambda model: frozenset(left_alone(model))],
-        [left_alone_with_heads, all_biases, lambda model: set(), left_alone_as_a_list],
+        [left_alone_with_heads, all_biases, lambda model: set(), left_alone_as_a_list]
+        + [left_alone_by_size, left_alone_and_changed],
     ),
     "03.4": (
         [rotate_halves],

@@ -1,6 +1,7 @@
 """The exercises of notebooks 04 to 07: right answers pass, and wrong answers are refused."""
 
 import math
+from itertools import product
 
 import pytest
 import torch
@@ -15,10 +16,10 @@ from nmtlib.model import MultiHeadAttention, Transformer, scaled_dot_product_att
 from nmtlib.model.config import TransformerConfig
 
 
-def look_up_by_hand(query, keys, values, scale=True, normalise=True):
+def look_up_by_hand(query, keys, values, scale=True, normalise=True, largest=max):
     root = math.sqrt(len(query)) if scale else 1.0
     scores = [sum(q * k for q, k in zip(query, key, strict=True)) / root for key in keys]
-    powers = [math.exp(score) for score in scores]
+    powers = [math.exp(score - largest(scores)) for score in scores]
     total = sum(powers) if normalise else 1.0
     columns = range(len(values[0]))
     return [sum(p / total * v[i] for p, v in zip(powers, values, strict=True)) for i in columns]
@@ -30,6 +31,20 @@ def look_up_without_scale(query, keys, values):
 
 def look_up_not_normalised(query, keys, values):
     return look_up_by_hand(query, keys, values, normalise=False)
+
+
+def look_up_overflowing(query, keys, values):
+    return look_up_by_hand(query, keys, values, largest=lambda scores: 0.0)
+
+
+def look_up_clamped(query, keys, values):
+    """No overflow, but large scores become equal."""
+    root = math.sqrt(len(query))
+    scores = [sum(q * k for q, k in zip(query, key, strict=True)) / root for key in keys]
+    powers = [math.exp(max(-700.0, min(700.0, score))) for score in scores]
+    shares = [power / sum(powers) for power in powers]
+    columns = zip(*values, strict=True)
+    return [sum(s * v for s, v in zip(shares, column, strict=True)) for column in columns]
 
 
 def look_up_the_best(query, keys, values):
@@ -135,23 +150,36 @@ def slope_of_weights(scores, right):
 
 
 def unmix(mixture, words, shares):
-    first = (words @ mixture).argmax().item()
-    rest = mixture - shares[0] * words[first]
-    return first, (words @ rest).argmax().item()
-
-
-def two_best(mixture, words, shares):
-    return tuple((words @ mixture).topk(2).indices.tolist())
+    mixtures = shares[0] * words[:, None] + shares[1] * words
+    best = (mixtures - mixture).norm(dim=-1).argmin().item()
+    return [best // len(words), best % len(words)]
 
 
 def unmix_as_a_tensor(mixture, words, shares):
     return torch.tensor(unmix(mixture, words, shares))
 
 
-def unmix_by_search(mixture, words, shares):
-    mixtures = shares[0] * words[:, None] + shares[1] * words
-    best = (mixtures - mixture).norm(dim=-1).argmin().item()
-    return [best // len(words), best % len(words)]
+def unmix_in_loops(mixture, words, shares):
+    pairs = product(range(len(words)), repeat=2)
+    wanted = [(shares[0] * words[i] + shares[1] * words[j] - mixture).norm() for i, j in pairs]
+    return divmod(wanted.index(min(wanted)), len(words))
+
+
+def unmix_by_steps(mixture, words, shares):
+    """The way of section 2, which needs rows of equal length, far apart."""
+    first = (words @ mixture).argmax().item()
+    rest = mixture - shares[0] * words[first]
+    return first, (words @ rest).argmax().item()
+
+
+def unmix_by_near_steps(mixture, words, shares):
+    first = (words - mixture).norm(dim=-1).argmin()
+    rest = (mixture - shares[0] * words[first]) / shares[1]
+    return first.item(), (words - rest).norm(dim=-1).argmin().item()
+
+
+def two_best(mixture, words, shares):
+    return tuple((words @ mixture).topk(2).indices.tolist())
 
 
 def unmix_typed_shares(mixture, words, shares):
@@ -162,8 +190,8 @@ def unmix_nearly_all(mixture, words, shares):
     return unmix(mixture, words, (0.9, 0.1))
 
 
-def search_typed_shares(mixture, words, shares):
-    return unmix_by_search(mixture, words, (0.65, 0.35))
+def unmix_larger_first(mixture, words, shares):
+    return unmix(mixture, words, sorted(shares, reverse=True))
 
 
 def unmix_in_any_order(mixture, words, shares):
@@ -230,6 +258,21 @@ def remove_heads(heads, score):
 def remove_by_single_cost(heads, score):
     order = sorted(heads, key=lambda head: -score([head]))
     return order, [score(order[:i]) for i in range(len(order) + 1)]
+
+
+def remove_from_the_list(heads, score):
+    """Right order and scores, but the caller's list is empty afterwards."""
+    removed, curve = [], [score([])]
+    while heads:
+        removed.append(max(heads, key=lambda head: score([*removed, head])))
+        heads.remove(removed[-1])
+        curve.append(score(removed))
+    return removed, curve
+
+
+def remove_and_never_rise(heads, score):
+    removed, curve = remove_heads(heads, score)
+    return removed, [min(curve[: i + 1]) for i in range(len(curve))]
 
 
 def remove_in_their_order(heads, score):
@@ -352,6 +395,12 @@ def units_that_need_too_little(x):
 def units_of_other_weights(x):
     w1 = torch.tensor([[1.0, 0, 0, 0.5], [0, 1, 0, 0], [0, 0, 1, 0], [0, 1, 1, 1]])
     return (x @ w1 + torch.tensor([-1.0, -2.0, -2.0, -1.0])).relu()
+
+
+def units_for_no_other_meaning(x):
+    """The fourth fires for a person in the past, but not if it is a time and an action, too."""
+    w1 = torch.tensor([[1.0, 0, 0, 1], [0, 1, 0, -1], [0, 0, 1, -1], [0, 1, 1, 1]])
+    return (x @ w1 + torch.tensor([-1.0, -2.0, -2.0, -2.0])).relu()
 
 
 def units_without_relu(x):
@@ -480,6 +529,12 @@ def large_output(large, tied):
     return model
 
 
+def without_the_factor(large, tied):
+    model = new_model(large, tied)
+    model.target_embedding.scale = 1.0
+    return model
+
+
 def the_shipped_one(large, tied):
     return load_toy("de-en").model
 
@@ -517,6 +572,12 @@ class DropoutOnceOnly(NormInBranch):
     def forward(self, x, mask):
         x = x + self.dropout(self.norms[0](self.attention(x, x, mask)))
         return x + self.norms[1](self.feed_forward(x))
+
+
+class DropoutInsideTheNorm(NormInBranch):
+    def forward(self, x, mask):
+        x = x + self.norms[0](self.dropout(self.attention(x, x, mask)))
+        return x + self.norms[1](self.dropout(self.feed_forward(x)))
 
 
 class DropoutOnTheSum(NormInBranch):
@@ -558,7 +619,8 @@ class MaskIgnored(NormInBranch):
 EXERCISES = {  # number: right answers, wrong answers; an answer may be several functions
     "04.1": (
         [look_up_by_hand],
-        [look_up_without_scale, look_up_not_normalised, look_up_the_best, lambda *_: [0.4, 3.1]],
+        [look_up_without_scale, look_up_not_normalised, look_up_the_best, lambda *_: [0.4, 3.1]]
+        + [look_up_overflowing, look_up_clamped],
     ),
     "04.2": (
         [six_lines, attend_with(low=-1e9), einsum_without_defaults],
@@ -582,14 +644,16 @@ EXERCISES = {  # number: right answers, wrong answers; an answer may be several 
     ),
     "04.4": ([slope], [slope_of_a_sum, slope_of_weights, lambda scores, right: scores * 0]),
     "05.1": (
-        [unmix, unmix_as_a_tensor, unmix_by_search],
+        [unmix, unmix_as_a_tensor, unmix_in_loops],
         [
             two_best,
+            unmix_by_steps,
+            unmix_by_near_steps,
             unmix_in_any_order,
+            unmix_larger_first,
             lambda *_: (0, 1),
             unmix_typed_shares,
             unmix_nearly_all,
-            search_typed_shares,
         ],
     ),
     "05.2": (
@@ -602,6 +666,8 @@ EXERCISES = {  # number: right answers, wrong answers; an answer may be several 
             remove_by_single_cost,
             remove_in_their_order,
             remove_the_dearest,
+            remove_from_the_list,
+            remove_and_never_rise,
             lambda heads, score: (heads, [100.0] * 8),
         ],
     ),
@@ -635,6 +701,7 @@ EXERCISES = {  # number: right answers, wrong answers; an answer may be several 
             units_that_need_too_much,
             units_that_need_too_little,
             three_units,
+            units_for_no_other_meaning,
             lambda x: x,
             units_without_relu,
             fourth_unit(lambda x, unit: x[:, :1] * x[:, 3:]),
@@ -668,7 +735,8 @@ EXERCISES = {  # number: right answers, wrong answers; an answer may be several 
     ),
     "07.3": (
         [new_model, only_target_large],
-        [always_tied, never_large, large_output, all_large, the_shipped_one, lambda *_: 6.2],
+        [always_tied, never_large, large_output, all_large, the_shipped_one, lambda *_: 6.2]
+        + [without_the_factor],
     ),
     "07.4": (
         [NormInBranch, NormsExchanged],
@@ -680,6 +748,7 @@ EXERCISES = {  # number: right answers, wrong answers; an answer may be several 
             WithoutDropout,
             DropoutOnceOnly,
             DropoutOnTheSum,
+            DropoutInsideTheNorm,
             GainsFromZero,
             nn.Linear,
         ],

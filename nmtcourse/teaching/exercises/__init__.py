@@ -26,6 +26,7 @@ import tomllib
 from collections.abc import Callable
 from importlib import import_module
 from importlib.util import find_spec
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -205,9 +206,9 @@ def equal(given: Any, expected: Any, tolerance: float) -> bool:
     if isinstance(expected, int | float):
         if isinstance(given, Tensor | np.generic) and math.prod(given.shape) == 1:
             given = given.item()
-        if isinstance(given, bool) or not isinstance(given, int | float):
+        if isinstance(given, bool) or not isinstance(given, Real):  # a Fraction, too
             return False
-        return abs(given - expected) <= tolerance * max(1.0, abs(expected))  # False for nan
+        return abs(float(given) - expected) <= tolerance * max(1.0, abs(expected))  # nan: False
     if isinstance(expected, list | tuple):
         same = isinstance(given, list | tuple) and len(given) == len(expected)
         return same and all(

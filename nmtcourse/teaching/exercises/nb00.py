@@ -83,7 +83,15 @@ def judge_3(exact_alone: Callable[[Translator, list[Pair]], int], *, draw: Rando
     healthy = load_toy("de-en")
     listener = Listener(healthy)
     reordered = [Pair(pair.source, " ".join(pair.target.split()[::-1])) for pair in pairs[:5]]
-    for these in (pairs, [*damaged, *pairs[12:20]], [*reordered, *greedy_pairs(healthy, draw)]):
+    # A target that the translation only begins with, and pairs that are given twice.
+    cut = [Pair(pair.source, pair.target.rsplit(" ", 1)[0]) for pair in pairs[:4]]
+    cases = (
+        pairs,
+        [*damaged, *pairs[12:20]],
+        [*reordered, *greedy_pairs(healthy, draw)],
+        [*cut, *pairs[4:8], *pairs[4:8]],
+    )
+    for these in cases:
         expected = sum(exact_matches(healthy, [pair]) for pair in these)
         why = "a pair counts if model.translate([pair.source]) == [pair.target]"
         agree(exact_alone, listener, these, expected=expected, why=why)

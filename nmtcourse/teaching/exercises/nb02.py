@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
+from itertools import combinations
 from random import Random
 
 import torch
@@ -85,26 +86,54 @@ CountPlurals = Callable[[Sequence[str], Tensor, Nouns], int]
 
 def judge_3(count_plurals: CountPlurals, *, draw: Random) -> str:
     """For how many ordered pairs of nouns plural - singular + another singular finds its plural."""
+    why = "each two different nouns in both orders; the three words of the sum do not count"
+    tried = 0
     for noise in (0.1, 0.3, 0.6):
-        nouns = [(f"noun{i}", f"nouns{i}") for i in range(12)]
-        words = [word for pair in nouns for word in pair] + [f"other{i}" for i in range(30)]
-        table = torch.randn(len(words), 16)
-        table[1:24:2] = table[0:24:2] + noise * torch.randn(12, 16) + torch.randn(16)
-        order = draw.sample(range(len(words)), len(words))
-        words, vectors = [words[i] for i in order], F.normalize(table[order], dim=-1)
-        count = 0
-        for a, a_plural in nouns:
-            for b, b_plural in nouns:
-                if a != b:
-                    count += nearest(words, vectors, a, a_plural, b) == b_plural
-        why = "each two different nouns in both orders; the three words of the sum do not count"
-        agree(count_plurals, words, vectors, nouns, expected=count, why=why)
-    return "3 tables of words"
+        words, vectors, nouns = draw_nouns(12, 30, 16, noise, draw)
+        expected = count_found(words, vectors, nouns)
+        agree(count_plurals, words, vectors, nouns, expected=expected, why=why)
+        tried += 1
+    # Each of the three words has to be the nearest somewhere: in few dimensions each is.
+    not_refuted = {some for size in range(3) for some in combinations(range(3), size)}
+    while not_refuted:
+        words, vectors, nouns = draw_nouns(6, 3, draw.choice((2, 3, 4)), 0.3, draw)
+        expected = count_found(words, vectors, nouns)
+        refuted = {
+            some for some in not_refuted if count_found(words, vectors, nouns, some) != expected
+        }
+        if refuted:
+            agree(count_plurals, words, vectors, nouns, expected=expected, why=why)
+            tried += 1
+        not_refuted -= refuted
+    return f"{tried} tables of words"
 
 
-def nearest(words: Sequence[str], vectors: Tensor, a: str, a_plural: str, b: str) -> str:
-    """The word nearest to a_plural - a + b, except these three."""
-    rows = [words.index(word) for word in (a, a_plural, b)]
-    cosines = vectors @ (vectors[rows[1]] - vectors[rows[0]] + vectors[rows[2]])
-    cosines[rows] = -torch.inf
-    return words[int(cosines.argmax())]
+def draw_nouns(
+    n_nouns: int, n_others: int, size: int, noise: float, draw: Random
+) -> tuple[list[str], Tensor, list[tuple[str, str]]]:
+    """Words in any order, their vectors of length 1, and the nouns as (singular, plural)."""
+    nouns = [(f"noun{i}", f"nouns{i}") for i in range(n_nouns)]
+    words = [word for pair in nouns for word in pair] + [f"other{i}" for i in range(n_others)]
+    table, end = torch.randn(len(words), size), 2 * n_nouns
+    table[1:end:2] = table[0:end:2] + noise * torch.randn(n_nouns, size) + torch.randn(size)
+    order = draw.sample(range(len(words)), len(words))
+    return [words[i] for i in order], F.normalize(table[order], dim=-1), nouns
+
+
+def count_found(
+    words: Sequence[str], vectors: Tensor, nouns: Nouns, excluded: Sequence[int] = (0, 1, 2)
+) -> int:
+    """The number of ordered pairs of nouns for which the sum finds the right plural.
+
+    Of the sum's words, a singular, its plural and another singular, those `excluded` do not count.
+    """
+    count = 0
+    for a, a_plural in nouns:
+        for b, b_plural in nouns:
+            if a == b:
+                continue
+            rows = [words.index(word) for word in (a, a_plural, b)]
+            cosines = vectors @ (vectors[rows[1]] - vectors[rows[0]] + vectors[rows[2]])
+            cosines[[rows[i] for i in excluded]] = -torch.inf
+            count += words[int(cosines.argmax())] == b_plural
+    return count

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from nmtcheck import ours, run_checks
 from nmtcourse.teaching.course import load_toy
-from nmtcourse.teaching.exercises import Wrong, agree, call
+from nmtcourse.teaching.exercises import Wrong, agree, call, equal
 from nmtcourse.teaching.language import say
 from nmtlib.data.batching import collate
 from nmtlib.data.corpora import load_corpus
@@ -40,6 +40,7 @@ def judge_1(positions: Callable[[int, int], nn.Module], *, draw: Random) -> str:
         require_refusal(module, torch.zeros(1, length + 1, d_model))
         if any(parameter.requires_grad for parameter in module.parameters()):
             raise Wrong(say("the table is computed, so no optimizer should train it"))
+    require_refusal(call(positions, 8, 1), torch.zeros(1, 2, 8))  # one row fits any sentence
     report = run_checks(replace(ours(), positions=positions), only=CHECKS)
     for result in report.results:
         if result.verdict != "passed":
@@ -98,6 +99,9 @@ def judge_3(fit_reader: FitReader, *, draw: Random) -> str:
         error = ((found - positions).abs().mean() / abs(scale)).item()
         if not error < 1:
             raise Wrong(say(f"on other sentences it is {error:.1f} positions off, not under 1"))
+        alone = call(reader, sums[:1])
+        if not equal(alone, found[:1], 0.01 * abs(scale)):
+            raise Wrong(say("a sum that is read alone has another position than among others"))
         require_linear(reader, sums)
     return f"{error:.2f} positions off on other sentences"
 

@@ -28,8 +28,10 @@ def judge_1(
             n_keys, d_k, d_v = 2, 2, 1  # a reader can compute it
         query, *keys = ([draw.gauss(0, 2) for _ in range(d_k)] for _ in range(n_keys + 1))
         values = [[draw.gauss(0, 2) for _ in range(d_v)] for _ in range(n_keys)]
-        scores = torch.tensor(keys) @ torch.tensor(query) / math.sqrt(d_k)  # (S,)
-        expected = (scores.softmax(dim=0) @ torch.tensor(values)).tolist()
+        if number % 4 == 3:  # powers of such scores overflow, or are all 0
+            query = [1000 * number for number in query]
+        q, k, v = (torch.tensor(data, dtype=torch.float64) for data in (query, keys, values))
+        expected = ((k @ q / math.sqrt(d_k)).softmax(dim=0) @ v).tolist()
         why = "the weights are the softmax of query · key / √d_k"
         agree(look_up_by_hand, query, keys, values, expected=expected, why=why)
     return "20 queries"

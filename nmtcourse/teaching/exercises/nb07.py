@@ -155,6 +155,10 @@ def judge_3(new_model: Callable[[bool, bool], Transformer], *, draw: Random) -> 
             raise Wrong(say(message))
         if not large and 0.8 < spread < 1.2:
             raise Wrong(say(f"{what}: the target table should not have variance 1"))
+        read = model.target_embedding(batch.decoder_input)
+        whole = table[batch.decoder_input] * math.sqrt(table.size(1))
+        if not torch.allclose(read, whole, atol=1e-4):
+            raise Wrong(say("the target embedding has lost its factor"))
         if not tied and model.output.weight.std().item() > 0.5:
             raise Wrong(say(f"{what}: the output layer should stay as it was"))
         with torch.no_grad():
@@ -204,7 +208,7 @@ def norms_in_branches(layer: Any, norms: list[nn.Module], x: Tensor, mask: Tenso
 
 
 def require_branch_dropout(layer: Any, norms: list[nn.Module], x: Tensor, mask: Tensor) -> None:
-    """Raise Wrong unless each branch varies in training while the other adds nothing."""
+    """Raise Wrong unless each branch adds zeros in training while the other adds nothing."""
     if isinstance(layer.feed_forward, nn.Module):
         for module in layer.feed_forward.modules():
             if isinstance(module, nn.Dropout):
@@ -214,6 +218,8 @@ def require_branch_dropout(layer: Any, norms: list[nn.Module], x: Tensor, mask: 
         state = copy.deepcopy(silent.state_dict())
         for parameter in silent.parameters():
             nn.init.zeros_(parameter)
-        if torch.equal(call(layer, x, mask), call(layer, x, mask)):
+        given = call(layer, x, mask)
+        zeros = (given == x).float().mean().item()  # half of what is added, with p = 0.5
+        if zeros < 0.2 or torch.equal(given, call(layer, x, mask)):
             raise Wrong(say(f"in training there is no dropout on what {name} adds"))
         silent.load_state_dict(state)
