@@ -280,4 +280,5 @@ def test_a_check_writes_what_gradescope_reads(tmp_path, monkeypatch):
     out = tmp_path / "results.json"
     given = ["homework", "check", str(marked.path), "--gradescope", str(out)]
     assert main(given) == 0 and json.loads(out.read_text("utf-8"))["score"] == 20.0
-    assert asked == [((marked.path,), {"tasks": [], "confirmed": True})]
+    ((arguments, how),) = asked
+    assert arguments == (marked.path,) and how["tasks"] == [] and how["confirmed"]
