@@ -35,6 +35,7 @@ def course(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_every_notebook_and_all_homework_is_written(course):
     homework = ("homework/*.ipynb", "zh/homework/*.ipynb")
     patterns = ("*.ipynb", "deeper/*.ipynb", "zh/*.ipynb", *homework)

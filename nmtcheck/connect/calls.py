@@ -1,10 +1,11 @@
 """Ways to call a model whose forward does not take two padded tables of ids.
 
 >>> import torch
->>> model = lambda source, target, lengths: (source + 0.0 * lengths[:, None], None)
+>>> model = lambda source, target, lengths: (target[:, :, None] * lengths[:, None, None], None)
 >>> logits = called(lengths=True)
 >>> logits(model, torch.tensor([[5, 6, 0]]), torch.tensor([[1, 5]]))
-tensor([[5., 6.]])
+tensor([[[ 2],
+         [10]]])
 """
 
 from __future__ import annotations

@@ -87,6 +87,7 @@ class Loop(foreign.Loop):
             self.optimizer.step()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("mistake", "name", "cause"),
     [
@@ -132,6 +133,7 @@ def not_cleared(made, updates, clip):
         loop.update(update)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("make_model", "train", "verdict"),
     [
@@ -228,6 +230,7 @@ def reading_padding(made, source, target):
     return made.decode(target, memory, torch.ones_like(source))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "part", "judge", "logits"),
     [
@@ -251,6 +254,7 @@ def test_whether_a_model_comes_to_a_fault_of_a_part_another_check_tells(name, pa
 # Searches
 
 
+@pytest.mark.slow
 def test_a_beam_is_never_as_wide_as_half_the_vocabulary():
     def beam(made, source, width, *options):
         print(width / made.output.out_features)
@@ -260,6 +264,7 @@ def test_a_beam_is_never_as_wide_as_half_the_vocabulary():
     assert asked and max(map(float, asked)) < 0.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("extra", "verdict"),
     [(([4, 3, 3], -math.inf), "passed"), (([4, 0], -9.0), "passed"), (([4, 2, 4], -9.0), "failed")],
@@ -271,6 +276,7 @@ def test_what_fills_the_last_place_of_a_beam_is_no_mistake(extra, verdict):
     assert one(adapter, "beam.scores").verdict == verdict
 
 
+@pytest.mark.slow
 def test_a_search_that_says_at_least_one_word_is_right():
     def often_empty(made, source, target):
         """What the model wants to say to some sources is nothing; the search knows no such wish."""
@@ -282,6 +288,7 @@ def test_a_search_that_says_at_least_one_word_is_right():
     assert not report.failed and len(report.passed) >= 3, str(report)
 
 
+@pytest.mark.slow
 def test_a_start_symbol_that_gives_no_numbers_is_not_the_one_in_use():
     def greedy(made, source, longest):
         kept, foreign.BOS = foreign.BOS, 3
@@ -297,6 +304,7 @@ def test_a_start_symbol_that_gives_no_numbers_is_not_the_one_in_use():
     assert result.verdict == "failed" and "starts with id 3" in result.measured
 
 
+@pytest.mark.slow
 def test_wrong_words_are_found():
     def alone(made, source, longest):
         """The first sentence that ends, ends them all."""
@@ -332,6 +340,7 @@ def narrowed(of, name, change):
     return replace(OURS, make_model=make_model)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1])
 @pytest.mark.parametrize(
     ("adapter", "name", "said"),

@@ -50,6 +50,7 @@ def acts(request):
     return request, os.getpid()
 
 
+@pytest.mark.slow
 @LINUX
 def test_a_process_answers_and_says_how_it_ended():
     other = Process(acts)
@@ -167,6 +168,7 @@ def test_a_thread_takes_its_place():
     other.close()
 
 
+@pytest.mark.slow
 @LINUX
 def test_a_crash_is_a_finding_and_the_other_checks_go_on():
     def logits(model, source, target):

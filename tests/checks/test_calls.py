@@ -80,6 +80,7 @@ class Flat(nn.Module):
         return self.inner(source, target).flatten(0, 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "option"), [(InStages, "staged"), (HalfWritten, "staged"), (Flat, "pad")]
 )

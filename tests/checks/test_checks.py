@@ -43,6 +43,7 @@ def test_the_mistakes_of_a_run_are_found(name):
         assert result.verdict == "failed", f"{mistake}: {result.measured}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "subject", some(sorted({name.split(".")[0] for _, name, _ in FAULTS}), every=4)
 )
@@ -54,6 +55,7 @@ def test_a_kind_of_fault_is_found(subject):
             assert phrase in f"{finding.measured} {finding.cause}", finding
 
 
+@pytest.mark.slow
 def test_a_script_that_exits_is_recorded():
     def run():
         run_whole("PAD counts")
@@ -63,6 +65,7 @@ def test_a_script_that_exits_is_recorded():
     assert result.verdict == "failed", result.measured
 
 
+@pytest.mark.slow
 def test_a_script_that_fails_after_its_training_is_recorded():
     def run():
         run_whole("PAD counts")
@@ -73,6 +76,7 @@ def test_a_script_that_fails_after_its_training_is_recorded():
     assert kept.verdict == "skipped" and "checkpoints/best.pt" in kept.measured
 
 
+@pytest.mark.slow
 def test_what_was_not_seen_is_no_pass_and_what_is_odd_is_told(monkeypatch):
     monkeypatch.setattr("nmtcheck.measure.tape.MOST", 20)
     (kept,) = run_checks(run("no copy"), only="run.kept").results

@@ -66,6 +66,7 @@ HEALTHY = {
 SUBJECTS = ["inside", "masks", "layers", "embedding", "schedule", "decoding.greedy"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("style", some(HEALTHY, every=5))
 def test_an_unusual_style_is_healthy_and_read(style):
     report = run_checks(HEALTHY[style], only=[*SUBJECTS, "positions.table"])
@@ -162,6 +163,7 @@ def test_torch_without_masks_and_positions_gets_every_finding_with_its_cause():
         assert "No positions are added" in causes[f"positions.{side}_order"]
 
 
+@pytest.mark.slow
 def test_a_search_with_a_copy_of_the_model_is_read():
     """Some search with a second model: a copy on the CPU, an average, a checkpoint read again."""
 

@@ -20,6 +20,7 @@ def findings(adapter, *only):
 MODEL = ["inside", "positions", "masks", "model.device", "model.batch_invariance", "model.double"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("mistake", "name", "cause"), some([*INSIDE, *GUESSED], by=lambda case: case[1])
 )
@@ -112,6 +113,7 @@ def test_a_source_that_loses_its_end_is_found_where_training_is_known():
 # What is asked for, not assumed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", some(patients.WAYS, every=3))
 def test_how_a_model_is_called_is_found_out(way):
     adapter = stranger(make_model=patients.WAYS[way])
@@ -121,6 +123,7 @@ def test_how_a_model_is_called_is_found_out(way):
     assert not report.failed and len(report.passed) >= 7, report
 
 
+@pytest.mark.slow
 def test_a_start_symbol_that_is_pad_is_no_padding():
     adapter = stranger(bos=PAD, eos=2, epoch=epoch, greedy=None)
     report = run_checks(adapter, only=["masks", "model", "run.labels"])

@@ -94,6 +94,7 @@ def test_a_call_that_waits_for_ever_is_not_decided(monkeypatch):
     assert "did not return in" in asleep[1].measured and not report.failed, report
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="a thread is left behind there")
 @pytest.mark.parametrize("loop", [forever, forever_and_stubborn])
 def test_an_endless_loop_is_stopped(loop):
@@ -114,6 +115,7 @@ def test_without_a_process_of_its_own_a_thread_does(monkeypatch):
     assert len(report.findings) == 1 and report.findings[0].verdict == "timeout"
 
 
+@pytest.mark.slow
 def test_a_part_that_never_came_back_is_not_asked_again():
     began = apart.computed(os.getpid())
     report = run_checks(replace(OURS, loss=forever), only="loss", time_limit=0.3)

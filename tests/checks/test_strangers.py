@@ -88,6 +88,7 @@ def test_a_translation_of_one_string_into_another_is_read(tmp_path, monkeypatch)
     assert report.ok and len(report.passed) == len(SEARCH), str(report)
 
 
+@pytest.mark.slow
 def test_a_function_with_the_usual_arguments_needs_no_adapter(tmp_path, monkeypatch, capsys):
     adapter("annotated", tmp_path, monkeypatch)
     assert main(["check", "--lift", "annotated.py:make_model", "--only", "masks"]) == 0
@@ -100,6 +101,7 @@ def test_a_function_with_the_usual_arguments_needs_no_adapter(tmp_path, monkeypa
 BUGS = tomllib.loads((STRANGERS / "bugs.toml").read_text("utf-8"))["bug"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bug", some(BUGS, by=lambda bug: bug["style"] in ("fields", "lengths")))
 def test_a_bug_of_that_style_is_a_finding(bug, tmp_path, monkeypatch):
     only = SEARCH if bug["named"] in SEARCH else QUICK

@@ -54,6 +54,7 @@ def test_an_adapter_is_taken_as_it_is(file):
     assert load_adapter(f"{file}:whole").name == "nmtlib"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("factory", ["fixed", "ready", "Mine"])
 def test_a_model_is_checked_in_its_own_size(file, factory):
     adapter = load_adapter(f"{file}:{factory}")
@@ -172,6 +173,7 @@ FILES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "where", ["shop/nets/net.py:Net", "shop.nets.net:Net", "flat/main.py:Net", "parts.py:Seq2Seq"]
 )

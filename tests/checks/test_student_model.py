@@ -5,6 +5,8 @@ against the rest.
 import re
 from pathlib import Path
 
+import pytest
+
 from nmtcourse.main import main
 
 ROOT = Path(__file__).parents[2]
@@ -19,6 +21,7 @@ def verdicts(text: str) -> list[tuple[str, ...]]:
     )
 
 
+@pytest.mark.slow
 def test_the_three_mistakes_are_found_and_nothing_else(capsys):
     assert main(["check", f"{STUDENT}:make"]) == 1
     said = capsys.readouterr().out
@@ -50,6 +53,7 @@ def test_what_a_file_prints_is_folded_and_other_errors_stay_visible(capsys, tmp_
     assert captured.err == "" and captured.out.count("uno") == 3 and "more lines" in captured.out
 
 
+@pytest.mark.slow
 def test_each_mistake_corrected_silences_its_checks(capsys, tmp_path):
     corrections = {
         ".tril(1)": ".tril()",

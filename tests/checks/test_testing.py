@@ -7,6 +7,7 @@ from nmtcheck.testing import checks
 pytest_plugins = ["pytester"]
 
 
+@pytest.mark.slow
 def test_a_check_is_a_test_that_passes_fails_or_is_skipped(pytester):
     pytester.makepyfile(
         """

@@ -73,6 +73,7 @@ def test_masks_that_training_gives_are_given(tmp_path):
     assert not [r for r in report.failed if r.check.id in ("inside.future", "inside.padding")]
 
 
+@pytest.mark.slow
 def test_masks_that_training_does_not_give_are_missing(tmp_path):
     report = report_of(tmp_path, WITHOUT)
     (future,) = (r for r in report.failed if r.check.id == "inside.future")
@@ -97,6 +98,7 @@ def test_a_mask_of_a_form_that_nobody_knows_proves_nothing(tmp_path):
     assert all("in another form than was tried" in r.cause for r in wrong)
 
 
+@pytest.mark.slow
 def test_an_adapter_says_what_is_given(tmp_path):
     (tmp_path / "net.py").write_text(MODEL)
     adapter = load_adapter(f"{tmp_path}/net.py:Net", pad=0, given=("src_mask", "tgt_mask"))

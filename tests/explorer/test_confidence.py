@@ -86,6 +86,7 @@ def test_a_doubted_translation_mostly_has_a_mistake_and_others_mostly_have_none(
     assert abs(missed - 7) <= 1 and len(judged) == 56
 
 
+@pytest.mark.slow
 def test_the_command_warns_and_translates_all_the_same(capsys):
     for sentence, heard in (("Ich liebe dich.", True), ("Ein Mann liest ein Buch.", False)):
         assert main(["translate", "--model", "multi30k-de-en", sentence]) == 0

@@ -357,6 +357,7 @@ def assert_agrees(engine: Any, expected: Expected) -> None:
                 assert other["logProb"] == pytest.approx(right, abs=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", some(SHAPES))
 def test_a_model_of_another_shape_is_the_same_model(shape, engine_of, small_run):
     run = small_run(**shape)

@@ -42,6 +42,7 @@ WRONG = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", WRONG)
 def test_a_wrong_answer_is_refused(how):
     id, edits = WRONG[how]
@@ -55,6 +56,7 @@ def test_a_wrong_answer_is_refused(how):
         )
 
 
+@pytest.mark.slow
 def test_a_checkpoint_may_leave_a_backup():
     task = find_task("09.3")
     assert judge(task, task.build(task.edited([("new.replace(path)", BACKUP)]))).full

@@ -59,6 +59,7 @@ def test_a_forgery_has_no_points(how, host):
     assert points == 0 and why
 
 
+@pytest.mark.slow
 def test_points_alone_are_judged_on_the_inputs_of_a_check(host):
     """They were once the simplest ones, in which every choice is the first."""
     task = FOUR.tasks["04.1"]

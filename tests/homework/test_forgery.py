@@ -103,6 +103,7 @@ def test_a_class_that_is_interrupted_has_no_verdict_on_the_rest(tmp_path, number
     assert not part.exists()
 
 
+@pytest.mark.slow
 def test_a_process_whose_grader_is_gone_before_it_begins_ends():
     with subprocess.Popen([sys.executable, "-c", ""]) as grader:
         grader.wait()

@@ -31,6 +31,7 @@ def judged(task, answer):
     return judge(task, answer, *others)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", some(TASKS, by=number_of), ids=lambda task: task.id)
 def test_the_solution_has_full_points_and_the_blank_none(task):
     assert judged(task, task.solution).full

@@ -102,6 +102,7 @@ def test_a_number_of_parameters_in_32_bits_is_found():
     assert not judge(find_task("07.2"), count).full
 
 
+@pytest.mark.slow
 def test_float16_is_a_type_like_others_except_where_a_library_lacks_it():
     def raising(text):
         def softmax(scores):

@@ -39,6 +39,7 @@ def named(case):
 NAMES = ["UNI\\ursula", "UNI\\", 'x"""', '"', "O'Brien", "\\N", "a\nb\r\0c", "{ann} %s"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("student", some(["anna", "李", "ben", "s-2041"]))
 def test_the_right_treatment_has_full_points_and_none_has_none(student, treated):
     case = patient(student)
@@ -48,6 +49,7 @@ def test_the_right_treatment_has_full_points_and_none_has_none(student, treated)
     assert treated(case.source(healthy=True), named(case)).points == FULL
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("student", some(NAMES))
 def test_any_name_makes_a_file_that_runs(student, treated, tmp_path):
     case = patient(student)
@@ -114,6 +116,7 @@ def test_every_bug_of_the_model_can_be_planted_in_text():
         planted(attention, [edit])
 
 
+@pytest.mark.slow
 def test_the_command_line_writes_and_examines(tmp_path, capsys):
     assert main(["homework", "patient", "anna", "--out", str(tmp_path)]) == 0
     assert main(["homework", "patient", "anna", "--out", str(tmp_path)]) == 1
@@ -122,6 +125,7 @@ def test_the_command_line_writes_and_examines(tmp_path, capsys):
     assert "total: 0 of 20" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "said"),
     [

@@ -71,6 +71,7 @@ def test_a_chinese_page_has_chinese_hints_and_verdicts(here, capsys, monkeypatch
     assert "0 of 4 points" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_the_commands_of_a_student_have_the_language_of_the_page_or_the_one_chosen(
     here, capsys, monkeypatch
 ):
@@ -95,6 +96,7 @@ def test_the_commands_of_a_student_have_the_language_of_the_page_or_the_one_chos
     assert not re.search(r"\b(a|in|of|the|is|right)\b", told)
 
 
+@pytest.mark.slow
 def test_a_check_speaks_the_language_that_is_asked_for(here, capsys, monkeypatch):
     monkeypatch.setenv("NMTLIB_LANG", "")  # put back afterwards: --lang sets it
     assert homework("start", "04") == 0

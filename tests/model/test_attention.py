@@ -145,6 +145,7 @@ def test_a_model_without_attention_and_a_size_that_does_not_divide_are_refused()
         MultiHeadAttention(10, 4)
 
 
+@pytest.mark.slow
 def test_torch_compile_reads_an_attention_in_one_graph():
     ours, x = MultiHeadAttention(16, 4).eval(), torch.randn(1, 5, 16)
     with torch.no_grad():

@@ -42,6 +42,7 @@ def losses(compile="layers", most=8):
     ]
 
 
+@pytest.mark.slow
 def test_each_kind_of_layer_is_compiled_once_whatever_the_shapes(monkeypatch):
     expected, graphs = losses("no"), []
 

@@ -143,6 +143,7 @@ def test_the_weight_of_the_teachers_reaches_an_update():
     assert same(*found[1:]) and not same(*found[:2])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "other", [{"r_drop": 2.0}, {"optimizer": "muon"}, {"teachers": ["a", "b"]}]
 )

@@ -31,6 +31,7 @@ def taught_by(settings, *teachers, **more):
     return settings
 
 
+@pytest.mark.slow
 def test_a_teacher_changes_the_loss_and_not_what_is_measured(settings, first, tmp_path):
     start = {"init_from": str(first.folder), "learning_rate": 1e-9}
     given = settings.changed({"training": start})
@@ -40,6 +41,7 @@ def test_a_teacher_changes_the_loss_and_not_what_is_measured(settings, first, tm
     assert abs(taught.train_loss - alone.train_loss) > 0.01
 
 
+@pytest.mark.slow
 def test_who_is_taught_resumes_as_if_it_had_not_stopped(settings, first, tmp_path):
     other = first.folder.with_name("other")
     train(other, settings.changed({"training": {"seed": 2}}), report=quiet)

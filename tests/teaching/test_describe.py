@@ -88,6 +88,7 @@ def test_the_numbers_of_a_range_have_the_decimals_that_its_largest_needs():
     assert summary([np.nan]) == "1 without a number"
 
 
+@pytest.mark.slow
 def test_drawing_a_figure_does_not_change_its_text():
     drawn = [
         plots.heat_map(attention(), WORDS, WORDS, title="map", annotate=True),

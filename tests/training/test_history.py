@@ -56,6 +56,7 @@ def test_curves_show_both_splits_in_three_labelled_panels(tmp_path, monkeypatch)
     assert {"10", "20"} <= labels, "a perplexity is read without powers"
 
 
+@pytest.mark.slow
 def test_curves_that_cannot_be_written_leave_those_before(tmp_path, monkeypatch):
     path = tmp_path / "curves.png"
     draw_curves(path, history(2))
