@@ -219,10 +219,10 @@ def load_corpus(
     settings.require_one_origin()
     if settings.name:
         source = find(settings.name, sources)
-        known = source.read(source.fetch(root))
+        published = source.read(source.fetch(root))
         if settings.name != source.name:
-            known = known.reversed()
-        return replace(known, origin=settings)
+            published = published.reversed()
+        return replace(published, origin=settings)
     languages = settings.languages
     if all(languages) and not any(getattr(settings, split) for split in FILES):
         raise ValueError(

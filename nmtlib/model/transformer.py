@@ -42,8 +42,7 @@ class Transformer(nn.Module):
     `attention` is the class of every attention, `MultiHeadAttention` or a subclass: override
     `weighted_values` for other weights, and training and decoding follow, and `record_attention` as
     long as it calls that of its base class; what depends on positions takes them from its argument
-    `start`.  With `positions="rotary"` it must be
-    a subclass of `RotaryAttention`.
+    `start`.  With `positions="rotary"` it must be a subclass of `RotaryAttention`.
     """
 
     def __init__(self, config: TransformerConfig, attention: AttentionClass = MultiHeadAttention):

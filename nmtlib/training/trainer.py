@@ -86,6 +86,8 @@ class Recipe:
     def described(self) -> dict[str, str]:
         """What a resume compares: `identity`, and the names of all parts that are not nmtlib's.
 
+        A function that was changed under its name is not noticed; `identity` may hold its digest.
+
         >>> Recipe(update=print, identity={"teachers": "3a7f"}).described()
         {'teachers': '3a7f', 'recipe.update': 'print'}
         """
