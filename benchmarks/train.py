@@ -1,12 +1,14 @@
 """Training speed and memory of nmtlib, torch.nn.Transformer and Hugging Face's MarianMTModel.
 
     python benchmarks/train.py [--steps 8] [--threads 2] [--output FILE]
+    python benchmarks/train.py --profile [--steps 8] [--threads 1]
 
 The three have one size and get the same batches, in float32 and in bfloat16.  Steps of the
 candidates are interleaved, so that a change of the machine's speed meets all of them; what counts
 are the ratios of the medians. torch's model is used as its documentation shows it, with
 F.cross_entropy and Adam, and so is Marian's. Memory is the peak of a process of its own for each
-candidate, less what it held before it made the model.
+candidate, less what it held before it made the model.  With --profile torch's profiler says where
+the milliseconds of an update in float32 go, into results/train-profile.json.
 """
 
 from __future__ import annotations
@@ -18,17 +20,19 @@ import statistics
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
-from shared import timing_parser, write_result  # before torch, as it imports nmtlib first
+from shared import RESULTS, timing_parser, write_result  # before torch, as it imports nmtlib first
 
 # isort: split
 import torch
 from torch import nn
 from torch.nn import functional as F
+from torch.profiler import ProfilerActivity, profile
 
 from nmtcourse.provenance import describe_machine
 from nmtlib.data.batching import Batch
@@ -178,6 +182,7 @@ LIBRARIES = {
 CANDIDATES = [
     f"{library} {precision}" for library in LIBRARIES for precision in ("float32", "bfloat16")
 ]
+FLOAT32 = [name for name in CANDIDATES if name.endswith("float32")]
 
 
 def make_step(candidate: str) -> Step:
@@ -229,14 +234,68 @@ def speeds(candidates: list[str], steps: int) -> dict[str, float]:
     return {name: statistics.median(values) for name, values in found.items()}
 
 
+# What an operation is for, by a part of its name; the first that fits.
+PURPOSES = {
+    "matrix products": ("mm", "convolution"),
+    "dropout": ("bernoulli", "random_", "dropout"),
+    "softmax": ("softmax",),
+    "normalisation": ("layer_norm",),
+    "optimizer": ("adam", "addcdiv", "addcmul", "lerp", "sqrt"),
+    "copies": ("copy_", "aten::cat", "clone"),
+    "filling": ("fill_", "zero_"),
+    "accuracy": ("argmax",),
+}
+
+
+def purpose(operation: str) -> str:
+    """What an operation such as 'aten::addmm' is for."""
+    for name, parts in PURPOSES.items():
+        if any(part in operation for part in parts):
+            return name
+    return "the rest"
+
+
+def profile_updates(candidates: list[str], steps: int) -> dict[str, dict[str, float]]:
+    """Milliseconds of an update by purpose, medians over updates of all candidates in turn."""
+    made = {name: make_step(name) for name in candidates}
+    found: dict[str, list[Counter[str]]] = {name: [] for name in made}
+    for number, batch in enumerate(batches(steps + 2)):
+        for name, step in made.items():
+            if number < 2:  # the first steps allocate
+                step(batch)
+                continue
+            with profile(activities=[ProfilerActivity.CPU]) as record:
+                step(batch)
+            spent: Counter[str] = Counter()
+            for event in record.key_averages():
+                spent[purpose(event.key)] += event.self_cpu_time_total / 1e3
+            spent["update"] = sum(spent.values())
+            found[name].append(spent)
+    purposes = [*PURPOSES, "the rest", "update"]
+    return {
+        name: {each: round(statistics.median(s[each] for s in updates), 1) for each in purposes}
+        for name, updates in found.items()
+    }
+
+
 def main() -> None:
     parser = timing_parser(__doc__, "train")
+    parser.add_argument("--profile", action="store_true", help="where the milliseconds go")
     parser.add_argument("--steps", type=int, default=8, help="timed steps of each candidate")
     parser.add_argument("--memory-of", choices=CANDIDATES, help=argparse.SUPPRESS)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     if options.memory_of:
         return peak_of_one(options.memory_of)
+    if options.profile:
+        given = f"--profile --steps {options.steps} --threads {options.threads}"
+        result = {
+            "command": f"python benchmarks/train.py {given}",
+            "milliseconds_per_update": profile_updates(FLOAT32, options.steps),
+            "machine": describe_machine() | {"transformers": version("transformers")},
+        }
+        write_result(RESULTS / "train-profile.json", result)
+        return print(json.dumps(result, indent=2))
     medians = speeds(CANDIDATES, options.steps)
     alone = [sys.executable, __file__, "--threads", str(options.threads), "--memory-of"]
     peaks = {
