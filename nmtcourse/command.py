@@ -15,7 +15,7 @@ from importlib.metadata import distribution, metadata
 from itertools import product
 from pathlib import Path
 
-from nmtcourse.outputs import MIXED_FOLDER
+from nmtcourse.outputs import MIXED_FOLDER, lab_command
 from nmtlib.cli import add_command
 from nmtlib.files import write_atomically
 
@@ -50,7 +50,7 @@ def command_course(options: Namespace) -> None:
     if options.lab:
         open_lab(tour, options.out, written)
     else:
-        print(f"begin with: jupyter lab {tour}")
+        print(f"begin with: {lab_command(tour)}")
 
 
 def write_course(out: Path, language: str = "en") -> tuple[list[str], list[str]]:

@@ -10,7 +10,8 @@ comes near its reference (chrF of `GOOD` or more) is called good, and the limit 
 that `KEPT` of the good ones do not exceed.  A translation above it is doubtful.  So the rule warns
 of at most 5 % of the good translations of such sentences, and of as many of the others as it can.
 A model that translates nearly all of them well would doubt what is merely short or rare: no limit
-is below `LEAST`, at which a token has a probability of 0.8.
+is below `LEAST`, at which a token has a probability of 0.8.  Between `LEAST` and the limit are
+good translations and others: there a milder line says that there may be a mistake.
 """
 
 from __future__ import annotations
@@ -77,8 +78,17 @@ class Confidence:
         """Whether a translation of this perplexity is doubtful."""
         return perplexity > self.limit
 
+    def hesitates(self, perplexity: float) -> bool:
+        """Whether a translation of this perplexity may have a mistake, without being doubtful."""
+        return LEAST < perplexity <= self.limit
+
     def remark(self, sentence: str, perplexity: float) -> str:
-        """One line about a sentence whose translation is doubtful; "" about any other."""
+        """One line about a translation that is doubtful or may have a mistake; else ""."""
+        if self.hesitates(perplexity):
+            return (
+                f"there may be a mistake in the translation of {sentence!r}: perplexity "
+                f"{perplexity:.2f}; below {LEAST} the model is sure"
+            )
         if not self.doubts(perplexity):
             return ""
         line = (
@@ -181,7 +191,7 @@ def store(folder: Path, confidence: Confidence) -> None:
 def to_dict(run: str | Path) -> dict[str, Any] | None:
     """The same in values that JSON holds, or None."""
     found = load(run)
-    return asdict(found) if found else None
+    return asdict(found) | {"least": LEAST} if found else None
 
 
 def load(run: str | Path) -> Confidence | None:

@@ -160,13 +160,20 @@ def run_command(
         return complain(f"out of memory: {str(error).splitlines()[0]}", error)
 
 
+# What to do about an option that a command does not have.
+ADVICE = {
+    "translate": "; a sentence that begins with a dash goes after a --",
+    "train": "; a setting is changed with --set, such as --set epochs=5",
+}
+
+
 def parse(parser: ArgumentParser, arguments: Sequence[str] | None, options: Namespace) -> None:
     """Fill the options of a command.  Raises OSError where one may not be written over."""
     _, unknown = parser.parse_known_args(arguments, options)
     translating = options.command == "translate"
     unknown = take_sentences(options, unknown) if unknown and translating else unknown
     if unknown:
-        advice = "; a sentence that begins with a dash goes after a --" if translating else ""
+        advice = ADVICE.get(options.command, "")
         parser.error(f"unrecognized arguments: {' '.join(unknown)}{advice}")
 
 

@@ -293,9 +293,11 @@ def find_run(run: str | Path) -> Run:
                 f"{name!r} is not a run folder; to translate it, name a model with --model: "
                 f"{', '.join(named)}"
             )
+        itself = f"; to translate the word: nmtlib translate --model NAME {name}"
         raise FileNotFoundError(
             f"{name} is not a run folder{did_you_mean(name, named)}; train one with: "
             f"nmtlib train PRESET --out {name}; or take one of these: {', '.join(named)}"
+            f"{itself if name.isalpha() else ''}"
         )
     if named[str(run)].ships and Run(own := RUNS / run).settings_file.is_file():
         note(f"{run} is the model that ships with nmtlib; for the one trained here give {own}")

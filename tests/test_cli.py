@@ -412,6 +412,9 @@ def test_sentences_may_stand_behind_an_option(call, run, capsys):
     with pytest.raises(SystemExit):
         call("translate", run, "--beem", 1, *sentences)
     assert "unrecognized arguments: --beem" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        call("train", "toy-de-en", "--epochs", 3)
+    assert "--set epochs=5" in capsys.readouterr().err
 
 
 def test_a_line_that_cannot_be_translated_is_named_by_its_number(call, refused, run, monkeypatch):
@@ -682,8 +685,10 @@ def test_a_sentence_alone_is_translated_by_the_shipped_model_that_knows_its_word
     status, printed, told = call("translate", "Ein Mann liest ein Buch.", "Ein Hund spielt.")
     assert status == 0 and printed.count("\n") == 2 and "multi30k-de-en (de-en)" in told
     told = refused("translate", "Dobrý den, jak se máte?")
-    assert "--model: cmn-en-zh (en-zh), multi30k-de-en (de-en)" in told
-    assert "nmtlib train" in refused("translate", "nowhere"), "one word is the name of a run"
+    assert "cmn-en-zh (en-zh), multi30k-de-en (de-en); name one with --model" in told
+    word = refused("translate", "nowhere")
+    assert "nmtlib train" in word, "one word is the name of a run"
+    assert "nmtlib translate --model NAME nowhere" in word
 
 
 def test_chinese_is_printed_without_spaces_and_other_languages_as_they_are(call):

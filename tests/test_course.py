@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nmtcourse import command
+from nmtcourse import command, outputs
 from nmtcourse.main import main
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -48,6 +48,19 @@ def test_every_link_leads_to_a_file_of_the_course(course):
     assert any(link.startswith("../../") for link in links(NOTEBOOKS / OUTSIDE))
     for path in course.rglob("*.ipynb"):
         assert [link for link in links(path) if not (path.parent / link).is_file()] == []
+
+
+def test_the_command_for_a_notebook_is_one_that_runs(tmp_path, monkeypatch):
+    python, lab = tmp_path / "bin" / "python", tmp_path / "bin" / "jupyter"
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(outputs.sys, "executable", str(python))
+    monkeypatch.setattr(outputs.shutil, "which", lambda name: None)
+    assert outputs.lab_command(Path("a.ipynb")) == "jupyter lab a.ipynb", "no JupyterLab anywhere"
+    lab.parent.mkdir()
+    lab.touch()
+    assert outputs.lab_command(Path("a.ipynb")) == "bin/jupyter lab a.ipynb"
+    monkeypatch.setattr(outputs.shutil, "which", lambda name: f"/usr/bin/{name}")
+    assert outputs.lab_command(Path("a.ipynb")) == "jupyter lab a.ipynb"
 
 
 def test_english_alone_unless_asked_and_nothing_is_overwritten(tmp_path, capsys, monkeypatch):

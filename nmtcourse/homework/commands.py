@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from nmtcourse.outputs import MIXED_FOLDER
+from nmtcourse.outputs import MIXED_FOLDER, lab_command
 from nmtlib.cli import add_command
 from nmtlib.errors import require
 from nmtlib.files import OutFile, OutFolder, has_keys, is_stamped, stamp, write_output
@@ -131,7 +131,7 @@ def do_start(options: Namespace) -> None:
 
     language = options.lang or language_of()
     place = start(options.assignment, options.out, language)
-    print(speaks(language)(f"your homework is {place}; open it with: jupyter lab {place}"))
+    print(speaks(language)(f"your homework is {place}; open it with: {lab_command(place)}"))
 
 
 def do_check(options: Namespace) -> int:

@@ -192,8 +192,8 @@ def model_that_knows(texts: Sequence[str]) -> str:
     if scores[best] <= LEAST_FREQUENCY * len(given):
         models = ", ".join(described(name) for name in scores)
         raise ValueError(
-            f"no model is named, and none is the obvious one for {texts[0]!r}; name one with "
-            f"--model: {models}, or another one (see: nmtlib models)"
+            f"no model is named, and none of these knows the words of {texts[0]!r}: {models}; "
+            f"name one with --model all the same, or another one (see: nmtlib models)"
         )
     return best
 

@@ -82,7 +82,8 @@ const actions = {
       const { best } = beam(model, text);
       const perplexity = perplexityOf(best);
       const doubted = model.confidence.doubts(perplexity);
-      return { text: model.written(best.text), perplexity, doubted };
+      const hesitates = model.confidence.hesitates(perplexity);
+      return { text: model.written(best.text), perplexity, doubted, hesitates };
     }),
   offered: () => offered(model),
   written: ({ texts }) => texts.map((text) => model.written(text)),

@@ -8,6 +8,8 @@ import { readingOf } from "./text.js";
 import { unpackWeights } from "./unpack.js";
 import { bare, writtenText } from "./written.js";
 
+const SHOWN = 60; // tokens of a sentence: of more the maps cannot be read, and the page is slow
+
 /**
  * What can be switched off; what is not given is on.
  * @typedef {object} Switches
@@ -67,9 +69,9 @@ export class Model {
   /** Ids of a source sentence with EOS, as `encode` takes them.  Throws where it is too long. */
   read(text) {
     const { ids } = this.source.encode(text);
-    const most = this.config.max_length - 1;
+    const most = Math.min(this.config.max_length - 1, SHOWN);
     if (ids.length > most) {
-      const message = `${ids.length} tokens, but this model reads at most ${most}; split it`;
+      const message = `${ids.length} tokens, but this page reads at most ${most}; split it`;
       throw Object.assign(new RangeError(message), { given: ids.length, most });
     }
     return [...ids, EOS];

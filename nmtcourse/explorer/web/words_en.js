@@ -22,7 +22,7 @@ export const ENGLISH = {
   "footer": "{name}: {weights} weights, {E} encoder and {L} decoder layers with {H} heads. Everything is computed here, in your browser; nothing is sent anywhere.",
   "footer.rounded": "The weights are rounded to 16 bits.",
   "models": "Other models:",
-  "error.long": "This sentence has {given} tokens; the model reads at most {most}. Make it shorter.",
+  "error.long": "This sentence has {given} tokens; this page reads at most {most}. Make it shorter.",
   "error.symbol": "Symbols such as `<PAD>` are reserved for the model; leave them out.",
 
   "text": "Text",
@@ -74,6 +74,7 @@ export const ENGLISH = {
   "empty": "Nothing to translate yet.",
 
   "doubt": "The model is not sure of this translation. Its perplexity is {value}; at least 95 % of the model's good translations stay below {limit}. Check this one.",
+  "doubt.some": "There may be a mistake in this translation. Its perplexity is {value}; below {least} the model is sure.",
   "doubt.words": "Not in the {n} sentences that it was trained on: {words}.",
   "doubt.try": "Try: {sentence}",
 

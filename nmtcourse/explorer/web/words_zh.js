@@ -22,7 +22,7 @@ export const CHINESE = {
   "footer": "{name}：{weights} 个参数，编码器 {E} 层，解码器 {L} 层，每层 {H} 个头。所有计算都在你的浏览器里完成，不会向外发送任何数据。",
   "footer.rounded": "参数已舍入为 16 位浮点数。",
   "models": "其他模型：",
-  "error.long": "这句话有 {given} 个词元，模型最多能读 {most} 个，请缩短一些。",
+  "error.long": "这句话有 {given} 个词元，本页最多读 {most} 个，请缩短一些。",
   "error.symbol": "`<PAD>` 之类的符号由模型内部使用，请不要输入。",
 
   "text": "文本",
@@ -74,6 +74,7 @@ export const CHINESE = {
   "empty": "还没有要翻译的内容。",
 
   "doubt": "模型对这句译文没有把握：困惑度是 {value}，而译得好的句子至少有 95% 不超过 {limit}。这一句要核对一下。",
+  "doubt.some": "这句译文可能有错：困惑度是 {value}，低于 {least} 时模型才有把握。",
   "doubt.words": "训练用的 {n} 个句子里没有：{words}。",
   "doubt.try": "试试：{sentence}",
 

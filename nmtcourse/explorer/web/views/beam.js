@@ -214,6 +214,12 @@ function keyOf({ say }) {
   });
 }
 
+/** The tokens of a hypothesis, with "␣" before each that begins a word, where the vocabulary marks it. */
+function piecesOf({ model }, { ids }) {
+  const { tokens } = model.target;
+  return ids.map((id) => tokens[id].replace(/^▁(?=.)/, "␣").replace(/@@$/, "…").replace(/^▁$/, "␣")).join(" ");
+}
+
 /** The hypotheses that have ended after a step, best first. */
 function endedBy({ found }, step) {
   const { steps, finished } = found.now.beam;
@@ -235,10 +241,15 @@ function finishedTable(page, ended) {
       say(`table.${name}`, { alpha: alphaText(state.alpha) }),
     );
   });
+  const texts = ended.map((one) => page.joined(one.text) || say("nothing"));
+  const words = ended.map((one, i) => {
+    const alike = texts.some((text, j) => text === texts[i] && j !== i);
+    return alike ? piecesOf(page, one) : texts[i];
+  });
   const rows = ended.map((one, i) => {
     const cells = [
       i + 1,
-      page.joined(one.text) || say("nothing"),
+      words[i],
       rounded(one.logProb, 3),
       one.ids.length + 1,
       rounded(one.score, 3),

@@ -112,7 +112,7 @@ export function sentenceView(page) {
     input.lang = source.lang = model.languages[0];
     text.lang = target.lang = model.languages[1];
     hint.replaceChildren(...marked(hintOf(page)));
-    hint.classList.toggle("problem", Boolean(page.problem || hint.firstChild));
+    hint.classList.toggle("problem", Boolean(hint.firstChild) && !hesitates(page));
     hint.hidden = !hint.firstChild;
     tries.setAttribute("aria-label", say("tries"));
     const own = page.replaced ? [{ sentence: page.replaced, key: "yours" }] : [];
@@ -170,10 +170,19 @@ function hintOf(page) {
   return say("hint", { words: named, V: model.source.tokens.length - SPECIALS });
 }
 
+/** Whether all that is to say of a translation is that there may be a mistake. */
+function hesitates({ found, model, problem }) {
+  const unknown = found.source.unknown.some(Boolean);
+  return !problem && !unknown && model.confidence.hesitates(perplexityOf(found.usual));
+}
+
 /** What is known of a translation that the model doubts, and what to try in its place. */
 function doubtOf({ found, model, say, state, tries }) {
   const { confidence } = model;
   const perplexity = perplexityOf(found.usual);
+  if (confidence.hesitates(perplexity)) {
+    return say("doubt.some", { value: rounded(perplexity), least: rounded(confidence.least) });
+  }
   if (!confidence.doubts(perplexity)) return "";
   const named = confidence.newWords(state.sentence).slice(0, 3).map((word) => `*${word}*`);
   const said = [say("doubt", { value: rounded(perplexity), limit: rounded(confidence.limit) })];
