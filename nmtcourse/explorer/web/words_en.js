@@ -203,7 +203,7 @@ export const ENGLISH = {
   "about.cache": "The keys and values of earlier words do not change, so they are kept. Each step then computes only one position; without a cache it computes all of them again.",
   "said": "Words read by the decoder",
   "cache.label": "Keys and values in the cache after {n} words. Left and right arrows step.",
-  "cache.now": "The decoder reads *{word}*, position {n}: one new key and value in each layer. Those of the source were computed once, before the first word.",
+  "cache.now": "The decoder reads *{word}* at position {n}: one new key and value in each layer. Those of the source were computed once, before the first word.",
   "cache.source": "source, for cross-attention",
   "cache.target": "generated words, for self-attention",
   "cache.bytes": "Cache, one hypothesis",
@@ -226,6 +226,7 @@ export const ENGLISH = {
   "position": "Position {n}: {D} numbers. Cosine {near} with its neighbour, {far} with the farthest position shown.",
   "alike": "How similar is position {n} to the others? (cosine)",
 
+  "shapes.same": "Layers with the same shapes: {names}",
   "about.shapes": "S = {S} source tokens, T = {T} target tokens, d_model = {D}, {H} heads of {K}, d_ff = {F}, vocabulary {V}. One sentence, so there is no batch dimension.",
   "encoder": "Encoder: once for each sentence",
   "decoder": "Decoder: shown for the whole translation",

@@ -226,6 +226,7 @@ export const CHINESE = {
   "position": "位置 {n}：{D} 个数。与相邻位置的余弦相似度为 {near}，与图中最远的位置为 {far}。",
   "alike": "位置 {n} 与其他位置有多相似？（余弦相似度）",
 
+  "shapes.same": "形状相同的层：{names}",
   "about.shapes": "S = {S} 个源词元，T = {T} 个目标词元，d_model = {D}，{H} 个头，每个头 {K} 维，d_ff = {F}，目标词表有 {V} 个词可选。只有一句话，所以没有批次这一维。",
   "encoder": "编码器：每句话只算一次",
   "decoder": "解码器：这里画的是整句译文",

@@ -36,14 +36,28 @@ function grouped(shapes) {
   return groups;
 }
 
+/** The parts of one side. All layers have the same shapes: the last one is shown, the others are folded. */
 function column(page, title, groups) {
-  const parts = groups.map(([name, tensors]) => {
-    const [kind, layer] = name.split(" ");
-    const caption = name && element("h4", {}, page.say(`part.${kind}`, { n: layer }));
-    const rows = tensors.map((one) => tensorRow(page, one));
-    return element("div", { class: name ? "group" : "group plain" }, caption || "", ...rows);
-  });
+  const layerOf = ([name]) => (name ? Number(name.split(" ")[1]) : undefined);
+  const last = Math.max(...groups.map(layerOf).filter(Number.isFinite));
+  const earlier = groups.filter((group) => layerOf(group) < last);
+  const shown = groups.filter((group) => !earlier.includes(group));
+  const parts = shown.map((group) => groupOf(page, group));
+  if (earlier.length) parts.splice(1, 0, folded(page, earlier, last));
   return element("div", { class: "shape-column" }, element("h3", {}, title), ...parts);
+}
+
+function folded(page, groups, last) {
+  const names = [...Array(last).keys()].join(page.say("comma"));
+  const summary = element("summary", {}, page.say("shapes.same", { names }));
+  return element("details", { class: "same-shapes" }, summary, ...groups.map((group) => groupOf(page, group)));
+}
+
+function groupOf(page, [name, tensors]) {
+  const [kind, layer] = name.split(" ");
+  const caption = name && element("h4", {}, page.say(`part.${kind}`, { n: layer }));
+  const rows = tensors.map((one) => tensorRow(page, one));
+  return element("div", { class: name ? "group" : "group plain" }, caption || "", ...rows);
 }
 
 function tensorRow({ say }, { name, shape }) {
