@@ -3,12 +3,13 @@
 What a cell prints and draws is written in its code, in its own language.  A helper has texts too: a
 label, an alternative text, a hint.  It passes them to `say`, which finds them in `words/zh.toml`
 once the notebook said `plots.setup("zh")`: English text to Chinese, `{}` for a number, `{…}` for
-any text, `{0}` and `{1}` in another order.  Nothing else is ever translated: what the reader prints
-stays as it is.
+any text, `{0}` and `{1}` in another order.  A text that is the same in Chinese has itself there.
+Nothing else is ever translated: what the reader prints stays as it is.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import tomllib
 import unicodedata
@@ -18,6 +19,8 @@ from pathlib import Path
 from nmtlib.errors import require_one_of
 
 HERE = Path(__file__).parent
+STRICT = "NMTLIB_STRICT_WORDS"  # set by tests and tools/execute.py: `say` refuses to stay English
+ENGLISH = re.compile(r"^(?=.*[A-Za-z]{2})[^\u3400-\u9fff]*$", re.DOTALL)  # has words, none Chinese
 NUMBER = re.compile(r"(?<![\w.])[-+−]?\d+(?:,\d{3})*(?:\.\d+)?(?:e[-+]\d+)?|(?<!\w)nan(?!\w)")
 COLUMNS = re.compile(r"(\n|\s{2,})")  # what parts the columns and lines of a table
 MARKS = {  # of punctuation, with the space behind them; "/" stands between the words of a list
@@ -43,6 +46,8 @@ def say(text: str) -> str:
     """A text of the course in the language of the notebook; what no table has stays English.
 
     What stands between the columns of a table is looked up by itself, and its columns stay.
+
+    Raises LookupError for an English text that no table has, where the variable STRICT is set.
     """
     if _chosen == "en":
         return text
@@ -50,7 +55,7 @@ def say(text: str) -> str:
         return found
     parts = COLUMNS.split(text)
     if len(parts) == 1:
-        return match_form(text, _chosen) or text
+        return match_form(text, _chosen) or left_as_it_is(text)
     for i in range(0, len(parts), 2):
         said = say(parts[i])
         if i + 1 < len(parts) and "\n" not in parts[i + 1]:
@@ -58,6 +63,16 @@ def say(text: str) -> str:
             parts[i + 1] = " " * max(2, space)
         parts[i] = said
     return "".join(parts)
+
+
+def left_as_it_is(text: str) -> str:
+    """A text that no table has.  Raises LookupError where the author should see that."""
+    if os.environ.get(STRICT) and ENGLISH.match(text):
+        raise LookupError(
+            f"{text!r} has no Chinese; add it to nmtcourse/teaching/words/{_chosen}.toml, "
+            "with itself if it is the same in Chinese"
+        )
+    return text
 
 
 def mark(sign: str) -> str:

@@ -49,9 +49,19 @@ SAID = {
 }
 
 
-def test_numbers_columns_and_what_no_table_has_stay(words):
+def test_numbers_columns_and_what_no_table_has_stay(words, monkeypatch):
+    monkeypatch.delenv(language.STRICT)  # as at a reader's
     words({"{}, {} PAD: {}": "{}，{} 个：{}", "first": "第一", "of {…}": "{…}的"})
     assert {english: language.say(english) for english in SAID} == SAID
+
+
+def test_an_author_learns_which_text_has_no_chinese(words):
+    words({"loss": "损失", "BLEU": "BLEU", "seeds {}, {}": "种子 {}、{}"})
+    for text in ("loss  BLEU  0.5", "seeds 1, 2", "损失 of 3", "3.5 | 4 × x", ""):
+        language.say(text)
+    for text in ("seeds 1, 2, 3", "loss  accuracy  0.5", "you"):
+        with pytest.raises(LookupError, match="has no Chinese; add it to"):
+            language.say(text)
 
 
 def test_an_english_page_says_what_is_written():
@@ -104,7 +114,16 @@ def test_the_language_is_that_of_the_set_up_and_not_of_the_folder(tmp_path, monk
 
 
 def test_the_alternative_text_of_a_figure_is_in_the_language_of_the_page(words):
-    words({"A plan: one, two": "计划", "Line plot “{…}”": "图“{…}”", "{} to {}": "从 {} 到 {}"})
+    words(
+        {
+            "A plan: one, two": "计划",
+            "Line plot “{…}”": "图“{…}”",
+            "Bar chart": "条形图",
+            "{} to {}": "从 {} 到 {}",
+            "{…} from {} to {}": "{…}：从 {} 到 {}",
+            "{} bars up to {}": "{} 个条形，最大 {}",
+        }
+    )
     figure, (left, right) = plt.subplots(1, 2)
     figure.set_label(language.say("A plan: one, two."[:-1]))
     left.set_title("a, b")
