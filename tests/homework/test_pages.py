@@ -1,8 +1,10 @@
 """What is made from the masters: complete, without answers, and as it lies in the folder."""
 
 import json
+import re
 from pathlib import Path
 
+import cells
 import nbformat
 import pytest
 
@@ -11,6 +13,82 @@ from nmtcourse.homework.catalogue import assignments
 from nmtcourse.homework.task import SOLUTION
 
 HOMEWORK = Path(__file__).resolve().parents[2] / "notebooks" / "homework"
+NOTEBOOKS = HOMEWORK.parent
+SECTIONS = {  # to which tasks point, with their titles: a section that moves takes the task along
+    "01": {
+        3: "The vocabulary",
+        4: "Between letters and words: byte-pair encoding",
+        7: "Which sentences should share a batch?",
+    },
+    "02": {
+        1: "What does a model read when it reads a word?",
+        4: "Why multiply embeddings by the square root of $d_{model}$?",
+        5: "Why would one table do three jobs?",
+    },
+    "03": {
+        3: "The table of sines and cosines",
+        5: "What does a dot product of two positions say?",
+        6: "What does moving by $k$ positions do to the vector?",
+        8: "How is it added, and what if a sentence is too long?",
+    },
+    "04": {
+        2: "From loops to two matrix multiplications",
+        3: "Where do queries, keys and values come from?",
+        4: "Which words may be attended to? A mask by hand",
+        5: "What does softmax do to the scores?",
+        7: "Why divide by the square root of $d_k$?",
+        8: "Attention in `nmtlib`, in PyTorch, and what it costs",
+    },
+    "05": {
+        2: "What is hard for one head?",
+        3: "From a loop over heads to one computation",
+        4: "Break it and watch: the missing transpose",
+        5: "The same as PyTorch's, and what it costs",
+    },
+    "06": {
+        2: "The padding mask",
+        3: "The causal mask: the answer stays hidden",
+        4: "Does my decoder see the future? Change one token",
+        5: "Where do NaNs come from?",
+    },
+    "07": {
+        1: "A Transformer in seventy lines",
+        3: "Residual: keep what you had",
+        4: "LayerNorm: bring each word to the same size",
+        5: "Dropout: rely on nothing",
+        8: 'Question: "How many parameters does my model have?"',
+    },
+    "08": {
+        2: "The smoothed target",
+        4: "How far should one update go?",
+        6: 'Question: "With batch size 16 or 32 the loss is small, with 64 or 128 it is large. '
+        'Why?"',
+    },
+    "09": {
+        2: "The loop in a dozen lines",
+        5: "Gradient norm, clipping, and a bad batch",
+        6: "Stop and resume, to the last bit",
+    },
+    "09b": {
+        1: 'Question: "After 47 epochs the training loss falls, the validation loss rises. '
+        'Overfitting, or too few epochs?"',
+    },
+    "10": {
+        1: "Greedy search: take the best word, again and again",
+        3: "Why the best word can be the wrong word",
+        4: "Beam search by hand",
+        7: "The key-value cache: never compute anything twice",
+        8: "The bug that the cache invites",
+    },
+    "11": {1: "What should count?", 5: "Is the difference more than chance?"},
+    "11b": {1: "Where does a word come from?"},
+    "12": {
+        1: "Where does the memory go?",
+        3: 'Question: "CUDA out of memory: is the data set too large, or is it that I pad '
+        'everything to the longest sentence?"',
+    },
+    "12b": {1: "The ring"},
+}
 ALL = pytest.mark.parametrize("assignment", assignments().values(), ids=lambda a: a.stem)
 
 
@@ -26,6 +104,26 @@ def test_one_command_makes_all_forms(tmp_path, monkeypatch):
     written = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.*")}
     forms = {path for each in assignments().values() for path in pages.files(each)}
     assert written == forms and len(forms) == 3 * len(assignments())
+
+
+def find_sections(task):
+    """The notebook and the numbers of the sections that a task tells the student to read."""
+    notebook, numbers = re.fullmatch(r"notebook (\w+), sections? ([\d, and]+)", task.read).groups()
+    return notebook, [int(number) for number in re.findall(r"\d+", numbers)]
+
+
+def test_a_task_points_to_a_section_that_is_there():
+    tasks = [task for each in assignments().values() for task in each.tasks.values()]
+    pointers = {(name, n) for name, numbers in map(find_sections, tasks) for n in numbers}
+    assert pointers == {(name, n) for name, titles in SECTIONS.items() for n in titles}
+    for name, titles in SECTIONS.items():
+        (path,) = [*NOTEBOOKS.glob(f"{name}_*.ipynb"), *NOTEBOOKS.glob(f"deeper/{name}_*.ipynb")]
+        chinese = NOTEBOOKS / "zh" / path.name
+        books = (nbformat.read(page, as_version=4) for page in (path, chinese))
+        ours, theirs = (cells.headings(cells.prose(book.cells)) for book in books)
+        for number, title in titles.items():
+            assert f"{number} · {title}" in ours, (name, number)
+            assert any(heading.startswith(f"{number} · ") for heading in theirs), (name, number)
 
 
 @ALL

@@ -66,7 +66,7 @@ def some_ids(draw: Draw, known: dict) -> list[int]:
         "Build the list of tokens first; the dictionary from word to id follows from it.",
         "Sort by two keys: minus the count, then the word.",
     ),
-    read="notebook 01, the section on the vocabulary",
+    read="notebook 01, section 3",
     mistakes=r"""
     The special tokens do not have the ids 0 to 3.
         [*SPECIALS, *kept] => [*kept, *SPECIALS]
@@ -166,7 +166,7 @@ homework.promise(
         "Do three merges for {'aab': 2, 'ab': 3} with pen and paper first.",
         "Keep each word as a list of symbols, and count all pairs again in each step.",
     ),
-    read="notebook 01, the section on BPE",
+    read="notebook 01, section 4",
     mistakes=r"""
     Word counts are ignored: each word counts once.
         pairs[pair] += count => pairs[pair] += 1
@@ -248,7 +248,7 @@ homework.promise(
         "Sort by length, split into batches, shuffle the batches. What is still missing?",
         "Shuffle before you sort: a stable sort keeps the random order of equal lengths.",
     ),
-    read="notebook 01, the section on batches",
+    read="notebook 01, section 7",
     mistakes=r"""
     Sentences of different lengths share a batch: most positions are padding.
         order.sort(key=lambda i: lengths[i]) => pass
@@ -377,7 +377,7 @@ def names_what_is_too_long(answer, draw: Draw):
     "Which words are unknown?",
     options=["The first and the second.", "Only the second.", "None of them."],
     hints=("Encode them with your class.", "Which ids are 3?"),
-    read="notebook 01, the section on unknown words",
+    read="notebook 01, section 3",
     uses=(Vocabulary,),
 )
 def which_words_are_unknown(Vocabulary) -> str:

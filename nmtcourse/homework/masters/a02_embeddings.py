@@ -40,7 +40,7 @@ homework = Assignment(
         "Write it for one word first: a row with a single 1.",
         "Compare each id with the numbers 0 to V - 1: the result is a tensor (..., V).",
     ),
-    read="notebook 02, the section on one-hot vectors",
+    read="notebook 02, section 1",
     mistakes=r"""
     The width of the one-hot rows is the largest id, not the number of rows of the table.
         len(table) => int(ids.max()) + 1
@@ -110,7 +110,7 @@ def is_one_product(answer, ids, table):
         "Does the factor belong to the parameter or to the forward pass?",
         "`F.embedding` has an argument for the untrained row; set that row to zero yourself.",
     ),
-    read="notebook 02, the section on the root of D",
+    read="notebook 02, section 4",
     mistakes=r"""
     The rows are not multiplied by the root of D.
         * math.sqrt(self.weight.size(1)) =>
@@ -217,7 +217,7 @@ def refuses_strange_ids(answer, vocab_size, d_model, pad, ids, draw):
         "Which tensor is stored, and which is only computed from it?",
         "`F.embedding` and `F.linear` take the table as an argument; no layer needs to own it.",
     ),
-    read="notebook 02, the section on weight tying",
+    read="notebook 02, section 5",
     mistakes=r"""
     `read` and `speak` have separate tables: nothing is tied.
         F.linear(x, self.weight) => F.linear(x, self.other)
@@ -297,7 +297,7 @@ homework.promise(
         "Look at `weight.grad` after one backward pass.",
         "The softmax compares the right word with every other word.",
     ),
-    read="notebook 02, the section on weight tying",
+    read="notebook 02, section 5",
     uses=(TiedTable,),
 )
 def which_rows_get_a_gradient(TiedTable) -> str:

@@ -176,7 +176,7 @@ def some_start(draw: Draw, known: dict) -> int:
         "What do you call a tensor that belongs to a module but is not a parameter?",
         "`register_buffer(name, tensor, persistent=False)`, and a slice from start to start + S.",
     ),
-    read="notebook 03, sections 8 and 9",
+    read="notebook 03, section 8",
     given="""
     from nmtlib.model.embeddings import sinusoidal_table
     """,

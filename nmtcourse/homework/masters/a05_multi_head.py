@@ -41,7 +41,7 @@ homework = Assignment(
         "Number the entries of three words, as notebook 05 does, and print the wrong split.",
         "Split only the last dimension, then move the heads forward in a second step.",
     ),
-    read="notebook 05, the section on the missing transpose",
+    read="notebook 05, section 4",
     given='''
     def wrong_split(x: Tensor, n_heads: int) -> Tensor:
         """Not what it claims to be."""
@@ -110,7 +110,7 @@ def refuses_what_does_not_divide(answer, draw):
         "Project three times, split, attend, merge the heads, project once more.",
         "To merge, exchange the axes of heads and words first, then flatten (H, d_k) to D.",
     ),
-    read="notebook 05, the section on all heads at once",
+    read="notebook 05, section 3",
     mistakes=r"""
     The heads are merged without exchanging the axes back.
         heads.transpose(1, 2).reshape(query.shape) => heads.reshape(query.shape)
@@ -230,7 +230,7 @@ def module_of(draw: Draw) -> nn.MultiheadAttention:
         "Print `{name: p.shape for name, p in module.named_parameters()}` for both modules.",
         ("`chunk` splits a tensor into parts; `copy_` within `torch.no_grad()` fills a parameter."),
     ),
-    read="notebook 05, the section on torch's module",
+    read="notebook 05, section 5",
     mistakes=r"""
     The three parts are not taken in the order query, key, value.
         [ours.query, ours.key, ours.value] => [ours.key, ours.query, ours.value]
@@ -314,7 +314,7 @@ def is_independent(answer, module):
         "Try it: exchange the columns with `torch.cat` and compare the results.",
         "The output projection is a sum with one term for each head.",
     ),
-    read="notebook 05, the section on the matrix behind the heads",
+    read="notebook 05, section 2",
     uses=(multi_head_attention,),
 )
 def what_if_two_heads_change_places(multi_head_attention) -> str:

@@ -80,7 +80,7 @@ class SubLayer:
         "To which of x, f's result and their sum do LayerNorm and dropout apply?",
         "Write the two formulas as two return statements, and read them aloud.",
     ),
-    read="notebook 07, the sections on residuals, norms and dropout",
+    read="notebook 07, sections 3, 4 and 5",
     mistakes=r"""
     Pre and post are exchanged.
         if self.kind == "pre": => if self.kind == "post":
@@ -182,7 +182,7 @@ def drops_what_f_brings(answer, norm, draw):
         "Start with four lines: an attention, a feed-forward block, a LayerNorm, an embedding.",
         "A shared tensor counts once; the output always keeps its bias.",
     ),
-    read="notebook 07, the section on the parameter table",
+    read="notebook 07, section 8",
     sealed=("torch.nn.modules", "nmtlib.model.transformer", "nmtlib.model.layers"),
     signature={"config": Made(some_config)},
     mistakes=r"""
@@ -271,7 +271,7 @@ def some_ids(draw: Draw, known: dict, side: str) -> Tensor:
         "Write the path of a source word to the memory first, then that of a target word.",
         "Each decoder layer takes four things: x, the memory, the target mask, the source mask.",
     ),
-    read="notebook 07, the section on the assembly",
+    read="notebook 07, section 1",
     given="""
     from nmtlib.model.embeddings import Positions, TokenEmbedding   # (V, D); (D, max_length, kind)
     from nmtlib.model.layers import DecoderLayer, EncoderLayer      # (config); see show_source
@@ -392,7 +392,7 @@ def drops_in_training(answer, config):
         "Call your function with the config of the question.",
         "The layers have 44 million; what else is there?",
     ),
-    read="notebook 07, the section on the parameter table",
+    read="notebook 07, section 8",
     uses=(count,),
 )
 def how_large_is_it(count) -> str:

@@ -43,7 +43,7 @@ homework = Assignment(
         "The formula takes the smaller of two terms; which one applies during the warm-up?",
         "The terms are equal at step = warmup. Write the equation as the paper does.",
     ),
-    read="notebook 08, the section on the schedule",
+    read="notebook 08, section 4",
     mistakes=r"""
     The larger of the two terms is taken, not the smaller.
         min( => max(
@@ -104,7 +104,7 @@ def refuses_update_0(answer, step, d_model, warmup):
         "Write the target of one label first, then its dot product with the log-probabilities.",
         "Two terms are enough: the label's log-probability, and the sum over all except PAD.",
     ),
-    read="notebook 08, the section on the loss of a batch",
+    read="notebook 08, section 2",
     forbidden=("cross_entropy", "nll_loss", "kl_div"),
     sealed=("nmtlib.training.loss",),
     mistakes=r"""
@@ -236,7 +236,7 @@ def some_batches(draw: Draw) -> list[Batch]:
         "What is each batch divided by, and what should it be divided by?",
         "Count the labels of all batches first; each batch adds its *sum* divided by that count.",
     ),
-    read="notebook 08, the section on the batch-size puzzle",
+    read="notebook 08, section 6",
     given='''
     from nmtlib.training.loss import label_smoothed_loss
 
@@ -338,7 +338,7 @@ def keeps_the_model_in_training(answer, model, batches, smoothing, draw):
         "A perfect model does not give all probability to one word. What does it predict?",
         "Use the logarithm of the smoothed target as logits, with a very low one for PAD.",
     ),
-    read="notebook 08, the section on the smallest loss",
+    read="notebook 08, section 2",
     uses=(smoothed_loss,),
 )
 def how_small_can_it_get(smoothed_loss) -> str:

@@ -49,7 +49,7 @@ homework = Assignment(
         "What must be remembered between two epochs? Three numbers are enough.",
         "Compare with the best loss so far, not with the previous one.",
     ),
-    read="notebook 09b, the section on overfitting and early stopping",
+    read="notebook 09b, section 1",
     mistakes=r"""
     A loss is compared with that of the previous epoch, not with the best.
         self.epoch += 1 => self.epoch, self.lowest = self.epoch + 1, loss
@@ -156,7 +156,7 @@ def some_batches(draw: Draw) -> list[tuple[Tensor, Tensor]]:
         "In which order: sum, divide, clip, step, clear?",
         "The number of tokens is known only at the end; gradients can be divided then as well.",
     ),
-    read="notebook 09, the sections on the loop and on clipping",
+    read="notebook 09, sections 2 and 5",
     mistakes=r"""
     The gradient is that of the sum: it is not divided by the number of tokens.
         g.div_(tokens) => pass
@@ -257,7 +257,7 @@ homework.promise(
         "Besides the weights, what changes from step to step?",
         ("Write to a temporary name first; `os.replace` or `Path.replace` then replaces the file."),
     ),
-    read="notebook 09, the section on stopping and resuming",
+    read="notebook 09, section 6",
     mistakes=r"""
     The optimizer's state is lost: Adam's moments start again.
         optimizer.load_state_dict(kept["optimizer"]) => pass
@@ -455,7 +455,7 @@ def survives_a_crash(answer, draw: Draw):
         "Pass the losses to your class, one by one.",
         "It is not the last epoch, nor the one with the lowest loss of all.",
     ),
-    read="notebook 09b, the section on which weights to keep",
+    read="notebook 09b, section 1",
     uses=(EarlyStopping,),
 )
 def which_epoch_is_best(EarlyStopping) -> str:

@@ -87,7 +87,7 @@ def translated(draw: Draw, known: dict, lengths: tuple[int, ...] = (0, 0, -2, 2)
         "A link is right only within its own sentence. How do you count over all sentences?",
         "Add up three numbers over the sentences, and divide once at the end.",
     ),
-    read="notebook 11, section 6",
+    read="notebook 11b, section 1",
     mistakes=r"""
     The sentences' rates are averaged: short sentences weigh as much as long ones.
         return 1 - 2 * right / total

@@ -66,7 +66,7 @@ def some_model(draw: Draw, linear: bool = False) -> nn.Module:
         "How many tensors of the size of a weight exist after one update?",
         "`model.parameters()` yields a shared tensor once; `element_size()` is in bytes.",
     ),
-    read="notebook 12, the section on where the memory goes",
+    read="notebook 12, section 1",
     mistakes=r"""
     Shared tensors are counted for each use: the state_dict lists them twice.
         model.parameters() => [t for n, t in model.named_parameters(remove_duplicate=False)]
@@ -161,7 +161,7 @@ class Ring:
         "Draw three devices with three chunks. After R - 1 additions, which has which sum?",
         "In step i, device r sends chunk (r - i) mod R and adds to chunk (r - i - 1) mod R.",
     ),
-    read="notebook 12, the section on several devices",
+    read="notebook 12b, section 1",
     mistakes=r"""
     The finished sums are not passed around.
         pieces[r][(r - step) % devices] = got[r] => got[r]
@@ -255,7 +255,7 @@ def sends_no_more_than_it_must(answer, vectors, draw):
         "What should the sentences of a batch have in common?",
         "Sort, and fill a batch until the next sentence would exceed the capacity.",
     ),
-    read="notebook 12, the section on the six cures",
+    read="notebook 12, section 3",
     mistakes=r"""
     The sentences keep the given order: short ones are padded to long ones.
         sorted(range(len(lengths)), key=lambda i: (max(lengths[i]), *lengths[i]))
@@ -388,7 +388,7 @@ def names_what_does_not_fit(answer, draw: Draw):
         "Divide the bytes of a model by its parameters.",
         "Weight, gradient, and Adam's two moments.",
     ),
-    read="notebook 12, the section on where the memory goes",
+    read="notebook 12, section 1",
     uses=(training_bytes,),
 )
 def how_many_bytes_a_parameter(training_bytes) -> str:
