@@ -159,6 +159,47 @@ def test_a_number_is_the_same_in_both_languages():
     assert len(told) == 1 and "缩小到原来的" in told[0]
 
 
+RULES = {
+    "是原来的 8 倍": ["大了八倍", "快了 {x:.1f} 倍", "比它多 R 倍", "多 3 倍"],
+    "before %": ["5 %"],
+}
+FINE = ["大了一倍", "放大十倍", "变成八倍", "是所需的 R 倍", "最大的 5%"]
+
+
+def test_a_multiple_and_a_share_are_written_one_way():
+    for rule, texts in RULES.items():
+        for text in texts:
+            (finding,) = edition.wording(text)
+            assert rule in finding
+            assert list(edition.phrase_findings({"a phrase": text})) == [f"'a phrase': {finding}"]
+            assert len(list(edition.differences("", text))) >= 1
+    assert [finding for text in FINE for finding in edition.wording(text)] == []
+
+
+def test_every_comment_is_translated_or_said_to_stay(tmp_path, monkeypatch):
+    cells = [
+        {"id": "a", "cell_type": "code", "source": ["x = 1  # (B, T): ids\n", "# Frau\n# (N,)"]}
+    ]
+    monkeypatch.setattr(edition, "english", lambda name: {"cells": cells})
+    monkeypatch.setattr(edition, "CHINESE", tmp_path)
+    table = {'"# (B, T): ids"': '"# (B, T)：编号"', '"# Frau"': '"# Frau"', '"# old"': '"# 旧"'}
+    for left_out, says in (('"# Frau"', "no '# Frau'"), ('"# (B, T): ids"', "no '# (B, T): ids'")):
+        lines = [f"{key} = {text}" for key, text in table.items() if key != left_out]
+        (tmp_path / "06.toml").write_text("[comments]\n" + "\n".join(lines), "utf-8")
+        missing, unused = edition.comment_findings("06_masking")
+        assert says in missing and "no code has '# old'" in unused
+
+
+def test_the_glossary_holds_for_all_that_the_course_says():
+    avoided = next(iter(edition.avoided()))
+    assert "the glossary has" in next(edition.phrase_findings({"a": f"一个{avoided}"}))
+    assert list(edition.phrase_findings(edition.read(edition.WORDS))) == []
+    for page in (edition.ROOT / "README.zh.md", *(edition.ROOT / "docs" / "zh").glob("*.md")):
+        # a row of a table may name what others say
+        text = re.sub(r"^\|.*", "", page.read_text("utf-8"), flags=re.MULTILINE)
+        assert list(edition.wording(edition.prose(text))) == [], page.name
+
+
 @pytest.mark.nightly
 @pytest.mark.parametrize("name", edition.names())
 def test_a_notebook_says_the_same_in_another_folder(name, tmp_path):

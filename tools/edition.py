@@ -43,6 +43,7 @@ CHINESE = NOTEBOOKS / "zh"
 GLOSSARY = ROOT / "docs" / "zh" / "glossary.toml"
 ASKED = ROOT / "nmtcourse" / "teaching" / "asked"
 HOMEWORK = ROOT / "nmtcourse" / "homework" / "zh"
+WORDS = ROOT / "nmtcourse" / "teaching" / "words" / "zh.toml"
 SETUP = {"en": "plots.setup()", "zh": 'plots.setup("zh")'}
 STRING = r"""([A-Za-z]*)(\"\"\"|\'\'\'|"|\')((?:\\.|(?!\2)[\s\S])*)\2"""
 HAN = r"[\u3400-\u9fff]"
@@ -59,10 +60,17 @@ TYPOGRAPHY = {
     r"[「」『』]|\"": "quotation marks “ ”",
     rf"{HAN}(?: +|\n){HAN}": "no space and no line break between Chinese characters",
     rf"{HAN} “|” {HAN}": "no space beside quotation marks",
+}
+SOME = r"(?: ?[A-Z\d,.]+ ?| ?\{[^{}]*\} ?|[二两三四五六七八九十百几]+)"  # how many times: 大了 8 倍
+WORDING = {
     r"[\d一两几] ?百万|百万个": "万 and 亿, or the number itself",
-    r"(?:缩小|减少|降低)了? ?\d+ 倍": "缩小到原来的 1/16",
+    rf"(?:缩小|减少|降低)了?{SOME}倍": "缩小到原来的 1/16",
+    # 大了 8 倍 is 9 times as large, which is hardly ever meant; 放大 8 倍 is 8 times as large
+    rf"(?<!放)(?:大|多|快|高|长|慢|宽|增加|提高)了?{SOME}倍": "是原来的 8 倍",
+    r"[\d}] %": "no space before %",
 }
 BESIDE_MARKS = rf"[，。：；！？、]\s|{HAN}[,;:!?](?:\s|$)|{HAN} “|” {HAN}"  # in code: spaces align
+SHAPE = r"\([^)]*\)|`[^`]*`"  # what in a comment is no matter of language
 ITALICS = rf"(?<!\*)\*{HAN}[^*\n]*\*(?!\*)"
 
 
@@ -143,7 +151,7 @@ def findings(name: str) -> Iterator[str]:
             text = entry["text"] if "text" in entry else question_text(entry)
             for finding in differences(now[key], text):
                 yield f"{name}, {key}: {finding}"
-    for finding in code_findings(name):
+    for finding in [*code_findings(name), *comment_findings(name)]:
         yield f"{name}, {finding}"
 
 
@@ -161,8 +169,40 @@ def code_findings(name: str) -> Iterator[str]:
             marks = re.search(BESIDE_MARKS, text)
             if marks:
                 yield f"{key}: {text!r}: full-width punctuation, without a space: {marks[0]!r}"
-            for finding in other_terms(text):
+            for finding in wording(text):
                 yield f"{key}: {text!r}: {finding}"
+
+
+def comment_findings(name: str) -> Iterator[str]:
+    """The comments of a notebook's code without Chinese, and the Chinese ones without a comment.
+
+    A comment that stays as it is, such as a German word, has an entry that says so.
+    """
+    translated = read(CHINESE / f"{number_of(name)}.toml").get("comments", {})
+    codes = [source(cell) for cell in english(name)["cells"] if cell["cell_type"] == "code"]
+    written = {token.string for code in codes for token in comments_of(code)}
+    for comment in sorted(written - translated.keys()):
+        if re.search("[A-Za-z]{2}", re.sub(SHAPE, "", comment)):
+            yield f"[comments] has no {comment!r}; give it itself where it stays as it is"
+    for comment in translated.keys() - written:
+        yield f"[comments]: no code has {comment!r}"
+    for text in translated.values():
+        for finding in wording(text):
+            yield f"[comments]: {text!r}: {finding}"
+
+
+def comments_of(code: str) -> list[tokenize.TokenInfo]:
+    """The comments of some code."""
+    tokens = tokenize.generate_tokens(io.StringIO(code).readline)
+    return [token for token in tokens if token.type == tokenize.COMMENT]
+
+
+def wording(text: str) -> Iterator[str]:
+    """Where a Chinese text breaks a rule that holds wherever it is shown."""
+    for pattern, rule in WORDING.items():
+        for match in re.finditer(pattern, text):
+            yield f"{text[max(0, match.start() - 8) : match.end() + 8]!r}: {rule}"
+    yield from other_terms(text)
 
 
 def other_terms(text: str) -> Iterator[str]:
@@ -197,6 +237,15 @@ def homework_findings(file: str, now: dict[str, str]) -> Iterator[str]:
     for key in now.keys() & translated.keys():
         for finding in differences(now[key], translated[key]["text"]):
             yield f"homework, {file}, {key}: {finding}"
+    for finding in phrase_findings(read(HOMEWORK / file).get("phrases", {})):
+        yield f"homework, {file}: {finding}"
+
+
+def phrase_findings(phrases: dict[str, str]) -> Iterator[str]:
+    """What is wrong with the wording of short texts, by their English."""
+    for text, translated in phrases.items():
+        for finding in wording(prose(translated)):
+            yield f"{text!r}: {finding}"
 
 
 def long_texts() -> dict[str, dict[str, str]]:
@@ -240,7 +289,7 @@ def differences(text: str, chinese: str) -> Iterator[str]:
             yield f"{words!r}: bold, not italics"
         for words in unseen(chinese):
             yield f"{words!r}: Markdown sees no bold text"
-    yield from other_terms(plain)
+    yield from wording(plain)
 
 
 def count_matches(pattern: str, text: str) -> Counter:
@@ -314,12 +363,11 @@ def read_notebook(path: Path) -> dict[str, dict]:
 def commented(code: str, comments: dict[str, str]) -> str:
     """Code with its comments in another language, where there are such; all else as it was."""
     lines = code.splitlines(keepends=True)
-    for token in tokenize.generate_tokens(io.StringIO(code).readline):
-        if token.type == tokenize.COMMENT:
-            row, column = token.start
-            line = lines[row - 1]
-            translated = comments.get(token.string, token.string)
-            lines[row - 1] = line[:column] + line[column:].replace(token.string, translated)
+    for token in comments_of(code):
+        row, column = token.start
+        line = lines[row - 1]
+        translated = comments.get(token.string, token.string)
+        lines[row - 1] = line[:column] + line[column:].replace(token.string, translated)
     return "".join(lines)
 
 
@@ -519,6 +567,7 @@ def main() -> int:
     problems = [finding for name in names() for finding in findings(name)]
     for file, texts in long_texts().items():
         problems += homework_findings(file, texts)
+    problems += [f"words/zh.toml, {finding}" for finding in phrase_findings(read(WORDS))]
     if problems:
         print("\n".join(problems))
     pages: dict[Path, str] = {}
