@@ -5,10 +5,12 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 # processes that share the tests, a file each: one a core; 0 runs all of them in this one
 JOBS ?= auto
+# where JupyterLab opens
+TOUR := notebooks/00_tour.ipynb
 # one thread adds in one order, one hash seed orders a set one way
 CALM := OMP_NUM_THREADS=1 PYTHONHASHSEED=0
 
-.PHONY: train style test test-notebooks test-slow test-all test-extras lab extras site notebooks checkpoints mutation oldest bench readme homework slides print processors
+.PHONY: train style test test-notebooks test-slow test-all test-extras lab lab-zh extras site notebooks checkpoints mutation oldest bench readme homework slides print processors
 .DEFAULT_GOAL := test
 
 $(VENV)/installed: requirements.txt pyproject.toml
@@ -46,8 +48,11 @@ test-extras: $(VENV)/extras  ## only the tests that need the extras
 	$(CALM) $(BIN)/python -m pytest -q -n $(JOBS) -m "extras and not nightly" tests
 
 lab: $(VENV)/installed  ## open JupyterLab at the tour, where widgets and colours show
-	$(BIN)/jupyter trust notebooks/*.ipynb
-	$(BIN)/jupyter lab --LabApp.default_url=/lab/tree/notebooks/00_tour.ipynb
+	$(BIN)/jupyter trust $(dir $(TOUR))*.ipynb
+	$(BIN)/jupyter lab --LabApp.default_url=/lab/tree/$(TOUR)
+
+lab-zh: TOUR := notebooks/zh/00_tour.ipynb
+lab-zh: lab  ## open JupyterLab at the Chinese tour
 
 extras: $(VENV)/extras  ## install what benchmarks compare with, exports write for and the website needs
 
