@@ -20,7 +20,8 @@ from nmtlib.errors import require_one_of
 
 HERE = Path(__file__).parent
 STRICT = "NMTLIB_STRICT_WORDS"  # set by tests and tools/execute.py: `say` refuses to stay English
-ENGLISH = re.compile(r"^(?=.*[A-Za-z]{2})[^\u3400-\u9fff]*$", re.DOTALL)  # has words, none Chinese
+# has words, none of them Chinese, and is no call such as my_rate(3)
+ENGLISH = re.compile(r"^(?=.*[A-Za-z]{2})(?!.*\w\()[^\u3400-\u9fff]*$", re.DOTALL)
 NUMBER = re.compile(r"(?<![\w.])[-+−]?\d+(?:,\d{3})*(?:\.\d+)?(?:e[-+]\d+)?|(?<!\w)nan(?!\w)")
 COLUMNS = re.compile(r"(\n|\s{2,})")  # what parts the columns and lines of a table
 MARKS = {  # of punctuation, with the space behind them; "/" stands between the words of a list

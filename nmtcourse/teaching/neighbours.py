@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from nmtcourse.teaching.language import say
+from nmtcourse.teaching.language import pad, say
 from nmtlib.errors import require_one_of
 
 RECORDED = Path(__file__).parent / "recorded" / "neighbours.json"
@@ -22,18 +22,16 @@ def recorded(model: str) -> dict[str, Any]:
 
 def parting_lines(example: dict[str, Any]) -> list[str]:
     """Where two translations of a sentence part, and which entries spoke for which token."""
-    words = example["next"]
-    lines = [
-        f"source     {example['source']}",
-        f"alone      {example['plain']}",
-        f"looking up {example['looked_up']}",
-        f"reference  {example['reference']}",
-        f"after “{example['before']}”: "
-        + ", ".join(
-            f"{word} {alone:.2f} → {mixed:.2f}"
-            for word, alone, mixed in zip(words, example["alone"], example["mixed"], strict=True)
-        ),
-    ]
+    labels = {
+        "source": "source",
+        "alone": "plain",
+        "looking up": "looked_up",
+        "reference": "reference",
+    }
+    lines = [f"{pad(say(label), 11)}{example[key]}" for label, key in labels.items()]
+    choices = zip(example["next"], example["alone"], example["mixed"], strict=True)
+    words = ", ".join(f"{word} {alone:.2f} → {mixed:.2f}" for word, alone, mixed in choices)
+    lines.append(say(f"after “{example['before']}”: {words}"))
     for entry in example["entries"]:
         lines.append(f"    {entry['before']} [{entry['next']}]    ({entry['source']})")
-    return [say(line) for line in lines]
+    return lines
