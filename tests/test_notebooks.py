@@ -34,6 +34,20 @@ def test_a_tile_shows_a_figure_that_its_notebook_has():
         assert tiles.cell_figure(notebook, cell).startswith(b"\x89PNG")
 
 
+@pytest.mark.parametrize("folder", ["notebooks", "notebooks/zh"])
+def test_the_map_of_the_tour_shows_the_minutes_of_today(folder):
+    """nbval does not compare it, as any notebook may change its minutes: run 00 again."""
+    books = [
+        nbformat.read(path, as_version=4) for path in sorted((ROOT / folder).glob("??_*.ipynb"))
+    ]
+    openings = [book.cells[0].source for book in books]
+    stated = [int(re.search(r"\*\*(?:Time|用时)\*\*\D*(\d+)", text)[1]) for text in openings]
+    (drawn,) = [cell.outputs for cell in books[0].cells if "course_map()" in cell.source]
+    alt = drawn[0].metadata["image/png"]["alt"]
+    numbers = [int(number) for number in re.findall(r"\d+", alt)]
+    assert numbers == [len(books), max(stated)]
+
+
 SETUP = """import warnings
 import matplotlib.pyplot as plt
 from nmtcourse.teaching import style
