@@ -79,7 +79,7 @@ def opening(folder: str, words: Mapping[str, Any]) -> str:
 
 
 def proof(words: Mapping[str, Any]) -> str:
-    """The two commands that prove an installation, with what they took where they were recorded.
+    """The commands that prove an installation, and what they took where they were recorded.
 
     Raises ValueError where the record of `make train` is not as that command prints it.
     """
@@ -91,19 +91,21 @@ def proof(words: Mapping[str, Any]) -> str:
     computing = re.search(r"in (\w+), (\d+) threads", output)
     if len(bleu) != 2 or not epochs or computing is None:
         raise ValueError("make-train.txt is not the output of `make train`; record it again")
-    lines = words["proof"]["train"].format(
+    record = RESULTS / "make-test.json"  # not there: nobody has recorded it
+    if record.is_file():
+        tests = words["proof"]["tests"].format(**json.loads(record.read_text("utf-8")))
+    else:
+        tests = words["proof"]["unmeasured"]
+    about = words["proof"]["about"].format(
         minutes=round((epochs[-1] + sum(scoring)) / 60),
         cores=computing[2],
         precision=computing[1],
         test=bleu[0],
         challenge=bleu[1],
+        tests=tests,
     )
-    tests = RESULTS / "make-test.json"  # not there: nobody has recorded it
-    if tests.is_file():
-        lines += words["proof"]["tests"].format(**json.loads(tests.read_text("utf-8")))
-    else:
-        lines += words["proof"]["unmeasured"]
-    return f"```bash\n{lines}\n```"
+    # The commands are a block without comments: on a phone these would be cut off.
+    return f"```bash\n{words['proof']['commands']}```\n\n{about}"
 
 
 # The records of a headline: each value is a number that a reader may want to know, and the template
@@ -195,7 +197,7 @@ def whole_record(
 
 
 def notebooks(folder: str, words: Mapping[str, Any]) -> str:
-    """What each notebook teaches, about which modules, and how long it takes to read and to run."""
+    """What each notebook teaches, how long it takes to read and to run, and about which modules."""
     seconds = json.loads((ROOT / "tools" / "timings.json").read_text("utf-8"))
     rows, up = [], "../" * (folder.count("/") + 1)
     for path in numbered(folder):
@@ -205,9 +207,9 @@ def notebooks(folder: str, words: Mapping[str, Any]) -> str:
             [
                 f"[{re.search(r'# (.+)', opening)[1]}]({up}{folder}/{path.name})",
                 words["learned"][number],
+                f"{stated_minutes(path, words['minutes'])}&nbsp;{reading}",
+                f"{seconds[path.stem]}&nbsp;{running}",
                 ENGLISH["modules"][number],
-                f"{stated_minutes(path, words['minutes'])} {reading}",
-                f"{seconds[path.stem]} {running}",
             ]
         )
     return table(words["columns"], rows)
@@ -520,9 +522,12 @@ def syllabus() -> str:
     rows = []
     for week, assignment in enumerate(assignments().values(), start=1):
         minutes = sum(task.minutes for task in assignment.tasks.values())
-        rows.append([week, (week + 1) // 2, f"{assignment.number} {assignment.title}", minutes])
+        (path,) = (ROOT / "notebooks").glob(f"{assignment.number}_*.ipynb")
+        name = f"[{assignment.number} {assignment.title}](../notebooks/{path.name})"
+        rows.append([week, (week + 1) // 2, name, minutes])
     rows[-1][2] += "; capstone and personal patient"
-    return table("week of 12 | of 6 | notebook and homework | minutes of homework", rows)
+    header = "week of twelve | week of six | notebook and homework | minutes of homework"
+    return table(header, rows)
 
 
 def tasks() -> str:

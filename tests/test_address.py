@@ -31,7 +31,7 @@ def test_the_pages_are_those_of_the_constant():
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_without_an_address_no_link_promises_what_only_the_web_has(page):
     text = address.filled(page.read_text("utf-8"), PAGES[page], "")
-    assert not WEB.search(text) and "explorer.html)" not in text
+    assert not WEB.search(text)
     assert not re.search(r"\bURL\b", text), "no placeholder"
     assert "make lab" in text
 
@@ -50,6 +50,23 @@ def test_with_an_address_a_page_has_the_explorer_colab_and_binder(page):
     assert f"git clone {FORK} nmtlib" in text and f"git+{FORK}" in text
     assert (ROOT / tour).is_file(), "what Colab opens is there"
     assert address.filled(text, language, "") == page.read_text("utf-8"), "and back again"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_explorer_of_the_first_screen_can_be_opened_by_a_click(page):
+    """Without an address this is the file itself, and the caption says what to do with it."""
+    screen = address.filled(page.read_text("utf-8"), PAGES[page], "").partition("\n## ")[0]
+    caption = screen.rpartition("</picture>")[2]
+    (file,) = re.findall(r"]\((\S+)\)", caption)
+    assert (ROOT / file).is_file() and file.endswith(".html")
+    assert "open it in a browser" in caption or "用浏览器打开" in caption
+
+
+def test_the_website_speaks_of_no_archive():
+    text = (ROOT / "README.md").read_text("utf-8")
+    assert "archive" in address.filled(text, "en", "")
+    for repository in ("", FORK):
+        assert "archive" not in address.filled(text, "en", repository, site=True)
 
 
 def test_the_command_writes_the_constant_and_the_pages(tmp_path, monkeypatch):

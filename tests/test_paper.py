@@ -258,7 +258,9 @@ def written(english: str) -> str:
 
 def sections(text: str) -> list[str]:
     """The text from heading to heading, as both languages have it, with one address a page."""
-    _, text = STAMP.sub("", MADE.sub("", text)).split("\n", 1)  # the first line has the switch
+    text = STAMP.sub("", MADE.sub("", text))
+    text = re.sub(r"(?m)[ \t]+# .*$", "", text)  # comments are translated
+    text = text.replace("make lab-zh", "make lab").replace(" --lang zh", "")
     text = re.sub(r"(notebooks|docs)/zh/", r"\1/", text).replace("README.zh.md", "README.md")
     text = re.sub(r'<a href="([^"]+)">|<[^>]+>', lambda tag: f"]({tag[1]})", text)
     text = re.sub(r"!\[[^]]*\]", "", text)
@@ -301,7 +303,7 @@ def test_the_explorer_that_comes_with_the_project_is_that_of_its_program(tmp_pat
 def test_the_first_lines_say_what_it_is_for_whom_and_how_long():
     for page, words in ((README, "course Python hours"), (CHINESE, "课 Python 小时")):
         text = re.sub(r"<!--.*?-->\n", "", page.read_text("utf-8"))
-        first = text.partition("\n# nmtlib\n")[2].strip().splitlines()[0]
+        first = text.removeprefix("# nmtlib\n").strip().splitlines()[0]
         assert all(word in first for word in words.split()), first
         assert "img.shields.io" not in text.partition("\n## ")[0], "no badge on the first screen"
 

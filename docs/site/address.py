@@ -61,8 +61,14 @@ def binder(repository: str, branch: str, notebook: str) -> str:
     return f"https://mybinder.org/v2/gh/{place}/{branch}?urlpath=lab/tree/{notebook}"
 
 
-def filled(text: str, language: str, repository: str, branch: str = "main") -> str:
-    """A page with each block of address.toml as it is with this address, or without any."""
+def filled(
+    text: str, language: str, repository: str, branch: str = "main", *, site: bool = False
+) -> str:
+    """A page with each block of address.toml as it is with this address, or without any.
+
+    Without any, a page of the website has the block `site` where there is one: that page came in
+    no archive.
+    """
     words = WORDS[language]
     facts = {"repository": repository, "film": words["film"].strip()}
     if owner_and_name(repository):
@@ -71,15 +77,19 @@ def filled(text: str, language: str, repository: str, branch: str = "main") -> s
         facts["colab"] = colab(repository, tour)
         facts["binder"] = binder(repository, branch, tour)
         facts["codespaces"] = f"https://codespaces.new/{owner_and_name(repository)}"
-        kind = "published"
+        kinds = ["published"]
+    elif site:
+        kinds = ["site", "unpublished"]
     else:
-        kind = "unpublished"
+        kinds = ["unpublished"]
 
     def fill_block(match: re.Match[str]) -> str:
         begin, name = match.groups()
         if name not in words["blocks"]:
             return match[0]  # it is another script's, such as the headlines
-        return begin + words["blocks"][name][kind].format(**facts)
+        block = words["blocks"][name]
+        kind = next(kind for kind in kinds if kind in block)
+        return begin + block[kind].format(**facts)
 
     return BLOCK.sub(fill_block, text)
 

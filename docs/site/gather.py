@@ -67,10 +67,12 @@ def gather(source: Path, repository: str, branch: str) -> None:
             text = relink(text, link)
         write(source / name, text)
     list_others(source / "index.md", pages)
+    front = source / "homework.md"
+    write(front, front.read_text("utf-8").replace("HOMEWORK", homework_table()))
     for name in ("index.md", "README.md"):
         text = (source / name).read_text("utf-8")
         text = re.sub(r'(href="notebooks/[^"]+)\.ipynb"', r'\1.html"', text)  # of the tiles
-        write(source / name, address.filled(text, "en", repository, branch))
+        write(source / name, address.filled(text, "en", repository, branch, site=True))
     write(source / "glossary.md", glossary.page())
     for name, text in api.pages().items():
         write(source / "api" / name, text)
@@ -91,6 +93,26 @@ def list_others(front: Path, pages: set[str]) -> None:
     documents = [name[:-3] for name in sorted(pages) if name.startswith(("docs/", "benchmarks/"))]
     others = "\n".join(name for name in documents if name not in text)
     front.write_text(text.replace("MORE", others), "utf-8")
+
+
+def homework_table() -> str:
+    """Each assignment with its tasks, its minutes and its points, and a link to it in Chinese."""
+    from nmtcourse.homework.catalogue import assignments  # only now: it imports torch
+
+    lines = ["| homework | you write | minutes | points | |", "| --- | --- | ---: | ---: | --- |"]
+    for assignment in assignments().values():
+        tasks = assignment.tasks.values()
+        (page,) = ROOT.glob(f"notebooks/homework/{assignment.number}_*.ipynb")
+        titles = "; ".join(task.title for task in tasks)
+        cells = [
+            f"[{assignment.number} {assignment.title}](notebooks/homework/{page.name})",
+            titles,
+            str(sum(task.minutes for task in tasks)),
+            f"{sum(task.points for task in tasks):g}",
+            f"[中文](notebooks/zh/homework/{page.name})",
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
 
 
 def slug(heading: str) -> str:
