@@ -73,7 +73,7 @@ def test_a_deck_of_its_own_has_a_claim_a_cell_and_a_few_words_on_each_slide():
     for name, own in deck.DECKS.items():
         book = nbformat.read(pages.NOTEBOOKS / f"{name}.ipynb", as_version=4)
         assert 8 <= len(own["slides"]) + 1 <= 12
-        assert all(len(words.split()) <= 12 for _, _, words in own["slides"])
+        assert all(len(words.split()) <= 12 for _, _, words, *_ in own["slides"])
         cells = deck.chosen(book, **own)
         places = [cell["metadata"]["slide"] for cell in cells]
         bands = sum(" of " in place["title"] and place["title"].endswith(")") for place in places)
@@ -83,6 +83,73 @@ def test_a_deck_of_its_own_has_a_claim_a_cell_and_a_few_words_on_each_slide():
         shown = [cell for cell in cells if cell["cell_type"] == "code"]
         assert sum(bool(cell["source"]) for cell in shown) <= 3, "most slides are a picture"
         assert all(cell["source"] or cell["outputs"] for cell in shown)
+
+
+@pytest.mark.slow
+def test_code_and_output_of_an_own_deck_fit_at_a_size_that_can_be_read():
+    """slides.css leaves them 22 of the 36 rem of a slide; 1 rem is 20 pixels."""
+    small = {}
+    for name, own in deck.DECKS.items():
+        book = nbformat.read(pages.NOTEBOOKS / f"{name}.ipynb", as_version=4)
+        for cell in deck.chosen(book, **own):
+            if cell["cell_type"] != "code" or any("data" in o for o in cell["outputs"]):
+                continue  # a picture is as large as the room that is left
+            pixels = 22 * 20 / pages.rows(cell) / 1.4
+            if pixels < legible.READABLE:
+                small[name, cell["id"]] = pixels
+    assert small == {}
+
+
+def test_a_slide_shows_the_part_of_a_cell_that_its_deck_names():
+    cell = new_code_cell("n = 1\n\n\ndef half(n):\n    return n / 2\n\n\nprint(half(n))")
+    cell.outputs = [new_output("stream", name="stdout", text="0.5\n")]
+    cell.id = "halves"
+    book = new_notebook(cells=[markdown("# Title"), cell])
+    for part, source, printed in (("output", "", 1), ("half", "def half(n):\n    return n / 2", 0)):
+        shown = deck.chosen(book, "Opening", [["halves", "A claim", "Words", part]])[1]
+        assert shown["source"] == source and len(shown["outputs"]) == printed
+    with pytest.raises(ValueError, match="halves has no function third"):
+        deck.chosen(book, "Opening", [["halves", "A claim", "Words", "third"]])
+
+
+def test_the_lines_of_a_slide_are_counted_as_they_are_shown():
+    assert pages.columns("two\n昨天 ok") == 7, "a Chinese character is as wide as two letters"
+    cell = new_code_cell("a\nb", outputs=[new_output("stream", text=f"{'x' * 200}\n\nshort\n")])
+    assert pages.rows(cell) == 2 + 2 + 1 + 1
+    css = (pages.PAGES / "slides.css").read_text("utf-8")
+    assert css.count("var(--rows, 1)") == 2 and pages.LETTERS == int(55 / 0.9 / 0.61)
+
+
+def test_a_text_that_ends_a_slide_announces_nothing():
+    cells = [on("slide", markdown("# T\nIt gives no warning:")), on("fragment", code("draw()"))]
+    after = on("slide", markdown("## U\nRead the **references:**"))
+    sources = [cell["source"] for cell in deck.deck(new_notebook(cells=[*cells, after]))]
+    assert sources[0] == "It gives no warning:" and sources[2] == "Read the **references.**"
+
+
+def test_each_band_of_a_picture_has_the_words_of_its_slide():
+    own = deck.DECKS["04_scaled_dot_product_attention"]
+    book = nbformat.read(pages.NOTEBOOKS / "04_scaled_dot_product_attention.ipynb", as_version=4)
+    cells = deck.chosen(book, **own)
+    begun = [cell["metadata"]["slide"]["number"] for cell in cells if "outputs" in cell]
+    said = [
+        c["metadata"]["slide"]["number"] for c in cells if c["metadata"]["slide"]["kind"] == "words"
+    ]
+    assert begun == said
+
+
+@pytest.mark.parametrize("path", sorted(pages.NOTEBOOKS.glob("*.ipynb")), ids=lambda p: p.stem[:3])
+def test_a_deck_needs_no_file_but_mathjax(path):
+    book = nbformat.read(path, as_version=4)
+    own = deck.DECKS.get(path.stem)
+    cells = deck.chosen(book, **own) if own else deck.deck(book)
+    page = "\n".join(
+        "".join(output.get("data", {}).get("text/html", ""))
+        for cell in cells
+        for output in cell.get("outputs") or ()
+    )
+    sources = re.findall(r'\bsrc="([^"]*)"', page)
+    assert [source for source in sources if not source.startswith("data:")] == []
 
 
 @pytest.mark.parametrize("path", sorted(pages.NOTEBOOKS.glob("*.ipynb")), ids=lambda p: p.stem[:3])
@@ -98,7 +165,7 @@ def test_no_text_of_a_slide_is_too_small_to_read(path):
                 pixels = legible.text_pixels(*image.size, legible.dots_an_inch(image))
                 if pixels < legible.READABLE:
                     small[cell["metadata"]["slide"]["title"]] = pixels
-        if cell["cell_type"] == "code" and cell["source"]:
+        if cell["cell_type"] == "code" and cell["source"]:  # what is printed alone is wrapped
             # 55 rem of 20 pixels for the longest line, as slides.css has it
             assert 55 * 20 / max(1, pages.columns(cell["source"])) / 0.61 >= legible.READABLE
     assert small == {}

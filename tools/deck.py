@@ -10,6 +10,8 @@ A notebook in `decks.toml` has slides of its own instead: a claim, a cell, and a
 
 from __future__ import annotations
 
+import ast
+import copy
 import re
 import tomllib
 from collections.abc import Sequence
@@ -18,6 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import legible
+from PIL import Image
 
 from nmtcourse.teaching.diagrams import CHINESE, TEXTS, UPWARD
 
@@ -25,8 +28,11 @@ DECKS: dict[str, dict[str, Any]] = tomllib.loads(
     Path(__file__).with_name("decks.toml").read_text("utf-8")
 )
 
+ROOT = Path(__file__).resolve().parents[1]
 ROOM, FEWEST, MOST = 36.5, 10, 26  # rem of a slide, as `height` counts them; slides of a deck
 WORDS, ITEMS = 60, 5  # a slide takes this much of a long text, at least a sentence
+EXPLORER = ROOT / "figures" / "film-still.webp"  # at first sight, without its menus
+EXPLORER_TEXT = 15.6  # pixels: its smallest letters, 12 on a page that film.py enlarges 1.3 times
 HEADING = re.compile(r"(?m)^(#{1,4}) +(.+)$")
 SENTENCE = re.compile(r"(?<=[.!?:])\s+(?=[A-Z*\"`$“(])")
 KINDS = {"slide": "", "subslide": "", "fragment": "fragment", "-": "", "notes": "notes"}
@@ -118,7 +124,7 @@ def deck(book: dict) -> list[dict]:
 def legibly(cells: list[dict]) -> list[dict]:
     """The cells of a deck with each picture in bands that can be read, a slide each."""
     legible_cells = list[dict]()
-    for cell in cells:
+    for cell, after in zip_longest(cells, cells[1:]):
         pictures = [o for o in cell.get("outputs", ()) if "image/png" in o.get("data", {})]
         bands = []
         if len(pictures) == 1:
@@ -127,6 +133,9 @@ def legibly(cells: list[dict]) -> list[dict]:
             legible_cells.append(cell)
             continue
         place = cell["metadata"]["slide"]
+        words = []
+        if after and after["metadata"]["slide"]["kind"] == "words":
+            words = [after]
         order = ""
         if reads_upward(pictures[0]):
             bands.reverse()
@@ -139,6 +148,8 @@ def legibly(cells: list[dict]) -> list[dict]:
             if "id" in cell:
                 band["id"] = f"{cell['id']}-{number}"
             legible_cells.append(band)
+            if number < len(bands):  # the words below the last one are there already
+                legible_cells.extend(copy.deepcopy(words))
     return legible_cells
 
 
@@ -155,18 +166,23 @@ def numbered(cells: list[dict]) -> list[dict]:
         place = cell["metadata"]["slide"]
         number += place["begins"]
         place |= {"number": number, "ends": not after or after["metadata"]["slide"]["begins"]}
+        if place["ends"] and cell["cell_type"] == "markdown":  # nothing comes that it announces
+            cell["source"] = re.sub(r":(\W*)$", r".\1", cell["source"])
     return cells
 
 
-def chosen(book: dict, opening: str, slides: Sequence[tuple[str, str, str]]) -> list[dict]:
-    """A title, then a slide for each (cell, claim, words): pictures first, words below them."""
+def chosen(book: dict, opening: str, slides: Sequence[Sequence[str]]) -> list[dict]:
+    """A title, then a slide for each (cell, claim, words): pictures first, words below them.
+
+    A fourth value names the part of the cell to show (see `_part`).
+    """
     cells = {cell["id"]: cell for cell in book["cells"]}
     headings = [HEADING.search(cell["source"]) for cell in book["cells"]]
     title = next(heading[0] for heading in headings if heading)
     text = {"cell_type": "markdown", "metadata": dict[str, Any]()}
     deck_cells = [_slide(text | {"source": opening}, 1, title, kind="opening")]
-    for number, (name, claim, words) in enumerate(slides, 2):
-        source, outputs = _shown(cells[name])
+    for number, (name, claim, words, *part) in enumerate(slides, 2):
+        source, outputs = _part(cells[name], *part)
         cell = {**cells[name], "source": source, "outputs": outputs}
         deck_cells.append(_slide(cell, number, f"## {claim}", ends=False))
         below = text | {"source": words}
@@ -205,10 +221,44 @@ def _lines(text: str, width: int) -> int:
     return sum(max(1, -(-len(line) // width)) for line in text.strip().splitlines())
 
 
+def _part(cell: dict, part: str = "") -> tuple[str, list[dict]]:
+    """Code and outputs of a cell, or its outputs alone ("output"), or one of its functions alone.
+
+    Raises ValueError for a function that the cell does not define.
+    """
+    if not part:
+        return _shown(cell)
+    if part == "output":
+        return "", _shown(cell)[1]
+    for statement in ast.parse(cell["source"]).body:
+        if isinstance(statement, ast.FunctionDef) and statement.name == part:
+            return ast.get_source_segment(cell["source"], statement), []
+    raise ValueError(f'{cell["id"]} has no function {part}; show its "output", or all of it')
+
+
 def _shown(cell: dict) -> tuple[str, list[dict]]:
     """Code and outputs of a cell on a slide: of one that draws the pictures alone."""
-    pictures = [output for output in cell["outputs"] if "image/png" in output.get("data", {})]
+    outputs = [_without_frame(output) for output in cell["outputs"]]
+    pictures = [output for output in outputs if "image/png" in output.get("data", {})]
     source = re.sub(r"\n{3,}", "\n\n", cell["source"])
     if pictures:
         return "", pictures
-    return source, cell["outputs"]
+    return source, outputs
+
+
+def _without_frame(output: dict) -> dict:
+    """An output, but in place of the explorer in a frame a picture of it.
+
+    A deck is one file: the page would not be found from it, and a frame is too high for a slide.
+    """
+    page = output.get("data", {}).get("text/html", "")
+    if "<iframe" not in page:
+        return output
+    description = re.search(r'<img src="[^"]+explorer\.png" alt="([^"]+)"', page)
+    if description is None:
+        raise ValueError(f"no picture stands for this frame on a slide: {page[:200]}")
+    dots = EXPLORER_TEXT / legible.SMALLEST * 72
+    with Image.open(EXPLORER) as image:
+        picture = legible.stored(image.convert("RGB"), dots)
+    details = {"image/png": {"alt": description[1]}}
+    return {**output, "data": {"image/png": picture}, "metadata": details}

@@ -16,6 +16,7 @@ import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from unicodedata import east_asian_width
 
 import nbformat
 from deck import DECKS, chosen, deck
@@ -29,6 +30,7 @@ FONT = ROOT / "nmtcourse" / "teaching" / "fonts" / "nmtlib-CJK.otf"
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "chrome", "msedge")
 # no sandbox: Chromium refuses to run as root in a container otherwise
 FLAGS = "--headless --no-sandbox --disable-gpu --disable-dev-shm-usage"
+LETTERS = 100  # of a line that slides.css does not wrap
 FOLD = re.compile(r"(?s)(</?details>|<summary>.*?</summary>)")
 
 
@@ -47,14 +49,33 @@ def html(cells: list[dict], title: str, look: str) -> str:
     )
     exporter.register_filter("pieces", FOLD.split)  # nbconvert would close each HTML block
     exporter.register_filter("columns", columns)
+    exporter.register_filter("rows", rows)
     resources["metadata"] = {"path": str(NOTEBOOKS)}  # where pictures in Markdown are looked for
     book = {"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": cells}
     return exporter.from_notebook_node(nbformat.from_dict(book), resources)[0]
 
 
 def columns(text: str) -> int:
-    """The letters of the longest line of some code, by which a slide sets its size."""
-    return max(map(len, text.splitlines()), default=0)
+    """The letters of the longest line of some code, by which a slide sets its size.
+
+    A Chinese character is as wide as two letters.
+    """
+    wide = [sum(east_asian_width(letter) in "WF" for letter in line) for line in text.splitlines()]
+    lengths = map(len, text.splitlines())
+    return max(map(sum, zip(lengths, wide, strict=True)), default=0)
+
+
+def rows(cell: dict) -> int:
+    """The lines of a cell's code and of what it printed, by which a slide sets its size, too.
+
+    A long line of what a cell printed counts as those into which slides.css wraps it.
+    """
+    count = len(cell["source"].splitlines())
+    for output in cell["outputs"]:
+        text = output.get("text") or output.get("data", {}).get("text/plain", "")
+        for line in text.splitlines():
+            count += max(1, -(-columns(line) // LETTERS))
+    return max(1, count)
 
 
 def write_slides(path: Path, folder: Path) -> Path:
