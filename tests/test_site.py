@@ -1,5 +1,6 @@
 """The website: whole, and without a broken link or a request to elsewhere."""
 
+import re
 import subprocess
 import sys
 from html.parser import HTMLParser
@@ -12,6 +13,14 @@ ROOT = Path(__file__).resolve().parents[1]
 FORK = "https://github.com/someone/their-fork"
 ATTENTION = "notebooks/04_scaled_dot_product_attention.html"
 EXTRAS = ("sphinx", "myst_nb", "sphinx_book_theme", "playwright")
+ICONS = """() => [...document.querySelectorAll("button, label")]
+  .filter((button) => button.getBoundingClientRect().height > 0)
+  .map((button) => [button, [...button.querySelectorAll("[class*='fa-']")]])
+  .filter(([, icons]) => icons.length > 0)
+  .map(([button, icons]) => [
+    button.className,
+    Math.max(...icons.map((icon) => icon.getBoundingClientRect().height)),
+  ])"""
 pytestmark = [pytest.mark.slow, pytest.mark.extras(*EXTRAS)]
 
 
@@ -86,6 +95,30 @@ def test_no_link_is_broken_and_nothing_that_a_page_loads_is_missing(site, pages)
         if broken(path, address, pages)
     }
     assert lost == set()
+
+
+def test_a_slide_loads_nothing_that_is_not_there(site):
+    decks = sorted((site / "slides").glob("*.html"))
+    loads = {(deck.name, source) for deck in decks for source in Page(deck).loads}
+    here = {(name, source) for name, source in loads if not source.startswith("data:")}
+    assert decks and {each for each in here if not (site / "slides" / each[1]).is_file()} == set()
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_every_button_shows_its_icon(site, browser, width):
+    """On a phone the menus are behind two of them."""
+    page = browser.new_page(viewport={"width": width, "height": 844})
+    page.goto((site / "index.html").as_uri())
+    icons = page.evaluate(ICONS)
+    page.close()
+    assert len(icons) >= 3 and all(height > 8 for _, height in icons), icons
+
+
+def test_the_homework_has_its_minutes_and_points(site):
+    cells = re.findall(r"<td[^>]*>(.*?)</td>", (site / "homework.html").read_text("utf-8"), re.S)
+    numbers = [re.sub("<[^>]*>", "", cell).strip() for cell in cells]
+    rows = [numbers[start : start + 4] for start in range(0, len(numbers), 4)]
+    assert len(rows) == 12 and all(row[1].isdigit() and row[2].isdigit() for row in rows)
 
 
 def test_no_page_loads_anything_from_elsewhere(pages):

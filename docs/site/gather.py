@@ -68,7 +68,7 @@ def gather(source: Path, repository: str, branch: str) -> None:
         write(source / name, text)
     list_others(source / "index.md", pages)
     front = source / "homework.md"
-    write(front, front.read_text("utf-8").replace("HOMEWORK", homework_table()))
+    write(front, front.read_text("utf-8").replace("\nHOMEWORK\n", f"\n{homework_table()}\n"))
     for name in ("index.md", "README.md"):
         text = (source / name).read_text("utf-8")
         text = re.sub(r'(href="notebooks/[^"]+)\.ipynb"', r'\1.html"', text)  # of the tiles
@@ -99,17 +99,17 @@ def homework_table() -> str:
     """Each assignment with its tasks, its minutes and its points, and a link to it in Chinese."""
     from nmtcourse.homework.catalogue import assignments  # only now: it imports torch
 
-    lines = ["| homework | you write | minutes | points | |", "| --- | --- | ---: | ---: | --- |"]
+    lines = ["| homework | minutes | points | you write |", "| --- | ---: | ---: | --- |"]
     for assignment in assignments().values():
         tasks = assignment.tasks.values()
         (page,) = ROOT.glob(f"notebooks/homework/{assignment.number}_*.ipynb")
         titles = "; ".join(task.title for task in tasks)
+        english = f"[{assignment.number} {assignment.title}](notebooks/homework/{page.name})"
         cells = [
-            f"[{assignment.number} {assignment.title}](notebooks/homework/{page.name})",
-            titles,
+            f"{english}<br>[中文](notebooks/zh/homework/{page.name})",
             str(sum(task.minutes for task in tasks)),
             f"{sum(task.points for task in tasks):g}",
-            f"[中文](notebooks/zh/homework/{page.name})",
+            titles,
         ]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
