@@ -30,10 +30,10 @@ from tempfile import TemporaryFile
 from typing import Any, NamedTuple
 
 import psutil
-import torch
 
 SHOWN = 4_000  # characters kept of what one request prints
 ASLEEP = 120.0  # seconds by the clock, with hardly any computing, after which nothing is expected
+LOOK = 0.1  # seconds by the clock after which the other process is looked at
 MOST = 2**24  # bytes of a message, and of an answer unless it may have more
 SUBREAPER, DUMPABLE = 36, 4  # options of prctl, which Linux alone has
 START: Any = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
@@ -176,9 +176,8 @@ class Child:
     ) -> Iterator[Any]:
         """What comes in answer to a request, within some seconds of processor time.
 
-        All of it has at most so many bytes.  A message with "limit" begins a step with a limit of
-        its own; `patience` multiplies `ASLEEP` for a process that waits for one of its own.
-        Raises Ended.
+        All of it has at most so many bytes.  `patience` multiplies `ASLEEP` for a process that
+        waits for one of its own.  Raises Ended.
         """
         self.start()
         try:
@@ -190,13 +189,15 @@ class Child:
     def _answer(
         self, request: Any, limit: float | None, patience: float, most: int
     ) -> Iterator[Any]:
-        whole = step = Progress(partial(computed, self.process.pid), patience)
-        size, rest, pause, step_limit = 0, b"", 0.01, limit
+        progress: Progress | None = None
+        looked = time.monotonic()
+        size, rest, pause = 0, b"", LOOK
         with contextlib.suppress(ConnectionError):
             self.end.sendall(json.dumps([request, limit]).encode() + b"\n")
         while True:
             lines, alive = list[bytes](), True
-            if wait([self.end], pause):
+            arrived = wait([self.end], pause)
+            if arrived:
                 part = b""
                 with contextlib.suppress(ConnectionError):
                     part = self.end.recv(2**20)
@@ -209,23 +210,26 @@ class Child:
                     raise Ended("damaged") from None
                 if message is None:
                     return
-                if isinstance(message, dict) and isinstance(message.get("limit"), int | float):
-                    step, step_limit = Progress(whole.clock, patience), message["limit"]
                 yield message
             if not alive and (code := self.code()) is not None:
                 how = f"exit {code}" if code >= 0 else f"signal {-code}"
                 raise Ended("limit" if code == -signal.SIGPROF else how)
-            if (
-                how := whole.end(limit)
-                or step.end(step_limit)
-                or "damaged" * (size > most or len(rest) > MOST)
-            ):
+            if size > most or len(rest) > MOST:
+                raise Ended("damaged")
+            if arrived and alive and time.monotonic() < looked + LOOK:
+                continue
+            # To ask for the time of all processes takes milliseconds: not for each message.
+            looked = time.monotonic()
+            if progress is None:
+                progress = Progress(partial(computed, self.process.pid), patience)
+            how = progress.end(limit)
+            if how:
                 raise Ended(how)
             if ASKER and os.getppid() != ASKER[0]:  # whoever has asked is gone
                 self.close()
                 os._exit(1)
             time.sleep(0 if alive else pause)
-            pause = 0.01 if lines else min(2 * pause, 0.5)
+            pause = LOOK if lines else min(2 * pause, 0.5)
 
     def close(self) -> None:
         """End the process, and all that it has started."""
@@ -261,6 +265,8 @@ def serve(end: socket.socket, work: Callable[[Any], Iterable[Any]], log: Any, as
         faulthandler.disable()  # the other process tells of a crash
         signal.signal(signal.SIGPROF, signal.SIG_DFL)  # which ends the process, also within C
         redirect(log)
+        import torch  # not above: a command that only asks is to be quick
+
         torch.set_num_threads(1)  # tiny tensors: threads would wait for each other
         for line in end.makefile("rb"):
             request, limit = json.loads(line)
@@ -371,5 +377,7 @@ def shortened(text: str) -> str:
 
 def worker(work: Callable[[Any], Any]) -> Process | Thread:
     """A process where it can be copied, a thread elsewhere."""
+    import torch
+
     safe = sys.platform.startswith("linux") and not torch.cuda.is_initialized()
     return Process(work) if safe else Thread(work)

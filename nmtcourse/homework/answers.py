@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from nmtcourse.homework.task import Assignment
+if TYPE_CHECKING:
+    from nmtcourse.homework.task import Assignment
 
 HOMEWORK = ("nmtcourse.homework",)
 HANDED_OUT = {"grade", "hint", "given", "again"}  # what the page itself imports from there

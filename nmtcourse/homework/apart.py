@@ -15,14 +15,13 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from nmtcheck.report.apart import DUMPABLE, Child, Ended, end_descendants, prctl, serve
-from nmtcourse.homework.walls import hide
 
 ROOT = Path(__file__).parents[2]
 MOST_OF_ALL = 2**28  # bytes of an answer of several messages
@@ -47,13 +46,12 @@ def require_processes() -> None:
 class Host(Child):
     """A fresh process in a folder, which calls a function "module:name"; used in a `with`.
 
-    It cannot read what is in the `hidden` folders, where the system has such walls. Raises
-    ValueError on Windows.
+    Raises ValueError on Windows.
     """
 
-    def __init__(self, folder: Path, function: str, hidden: Sequence[Path] = ()):
+    def __init__(self, folder: Path, function: str):
         super().__init__(lambda request: [])
-        self.folder, self.function, self.hidden = folder, function, hidden
+        self.folder, self.function = folder, function
 
     def __enter__(self) -> Host:
         require_processes()
@@ -70,9 +68,8 @@ class Host(Child):
 
     def begin(self, theirs: socket.socket) -> Any:
         """Start the process, which begins to import."""
-        arguments = [self.function, str(os.getpid()), *map(str, self.hidden)]
         return subprocess.Popen(
-            [sys.executable, "-P", "-s", "-m", __name__, *arguments],
+            [sys.executable, "-P", "-s", "-m", __name__, self.function, str(os.getpid())],
             stdin=theirs.fileno(),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -147,8 +144,6 @@ def main() -> None:
     """Answer what comes through the standard input, a socket."""
     end = socket.socket(fileno=os.dup(0))
     prctl(DUMPABLE, 0)
-    for folder in sys.argv[3:]:
-        hide(Path(folder))  # before it imports, and before it has a second thread
     module, _, name = sys.argv[1].partition(":")
     serve(
         end, partial(answer_in_copy, getattr(import_module(module), name)), None, int(sys.argv[2])

@@ -27,9 +27,10 @@ from torch import Tensor
 from nmtcourse.homework.catalogue import assignments
 from nmtcourse.homework.compare import Finding
 from nmtcourse.homework.inputs import HALVES, LONG, Draw
-from nmtcourse.homework.limits import Stopped, undisturbed, within
+from nmtcourse.homework.laws import PLACE
+from nmtcourse.homework.limits import Stopped, undisturbed
 from nmtcourse.homework.task import Task
-from nmtcourse.homework.trials import PLACE, Observation, guard_answer, observe
+from nmtcourse.homework.trials import Answer, LiveAnswer, Observation
 from nmtlib.files import write_atomically
 
 TABLE = Path(__file__).parent / "masters" / "causes.json"
@@ -42,18 +43,17 @@ HANGS = "hangs"
 Codes = list[str]
 
 
-def fingerprint(task: Task, answer: Any) -> Codes:
+def fingerprint(answer: Answer) -> Codes:
     """What an answer does on all inputs of the table; from the first on which it hangs, "hangs"."""
     codes: Codes = []
-    for prop in task.properties:
+    for prop in answer.task.properties:
         for number in INPUTS[: prop.draws]:  # few, if the check takes long
             if HANGS in codes:
                 codes.append(HANGS)
                 continue
             try:
-                with within(SECONDS):
-                    seen = observe(prop, guard_answer(task, answer), Draw(number))
-                codes.append(code_of(*seen))
+                with answer.limited(SECONDS):
+                    codes.append(code_of(*answer.run(prop).turn(Draw(number))))
             except Stopped:
                 codes.append(HANGS)
     return codes
@@ -163,7 +163,7 @@ def build(task: Task) -> dict[str, Codes]:
     """The fingerprints of the known mistakes of a task."""
     with undisturbed():
         known = {SOLUTION: task.solution, **task.wrong}
-        return {cause: fingerprint(task, answer) for cause, answer in known.items()}
+        return {cause: fingerprint(LiveAnswer(task, answer)) for cause, answer in known.items()}
 
 
 def main() -> None:

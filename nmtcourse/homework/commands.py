@@ -72,9 +72,7 @@ def add_homework(commands: _SubParsersAction) -> None:
     option = add("check", "run your notebook and print its points; exit status 1 unless full")
     option("notebook", type=Path)
     option("tasks", nargs="*", metavar="TASK", help="such as 04.2 (default: all)")
-    option(
-        "--gradescope", type=RESULTS, metavar="FILE", help="write results.json, points confirmed"
-    )
+    option("--gradescope", type=RESULTS, metavar="FILE", help="write results.json")
     option("--lang", choices=["en", "zh"], help="of what is printed (default: that of the page)")
     option = add("hint", "print a hint for a task")
     option("task", help="such as 04.2")
@@ -136,9 +134,8 @@ def do_start(options: Namespace) -> None:
 
 def do_check(options: Namespace) -> int:
     """Run and judge a notebook; 1 if points are missing."""
+    from nmtcourse.homework.checking import mark
     from nmtcourse.homework.chinese import LANGUAGE
-    from nmtcourse.homework.gradebook import gradescope
-    from nmtcourse.homework.marking import mark
     from nmtcourse.homework.student import keep, shown
 
     if options.lang:
@@ -146,15 +143,16 @@ def do_check(options: Namespace) -> int:
     marked = mark(
         options.notebook,
         tasks=options.tasks,
-        confirmed=bool(options.gradescope),
         report=partial(print, file=sys.stderr, flush=True),  # while it runs: a line a task
     )
     if options.gradescope:
+        from nmtcourse.homework.gradebook import gradescope
+
         write_output(options.gradescope, gradescope(marked))
     if options.tasks:
         marked.marks = [result for result in marked.marks if result.task in options.tasks]
     print(shown(marked), flush=True)  # first: points need no file
-    keep(marked)
+    keep(marked, whole=not options.tasks)
     return 0 if all(result.full for result in marked.marks) else 1
 
 

@@ -6,6 +6,7 @@ import contextlib
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -48,6 +49,15 @@ class Finding(AssertionError):
     def is_rough(self) -> bool:
         """Whether an error was raised, or a shape is wrong: plainer than a wrong number."""
         return self.path.endswith(".shape") or not self.part
+
+
+@dataclass
+class Shown:
+    """Where a fault is seen: what was looked at, its value, and the calls before."""
+
+    what: str
+    value: Any
+    calls: list[Any]
 
 
 class Forged(BaseException):

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from nmtcourse.homework import causes, progress
-from nmtcourse.homework.catalogue import assignments, find_task
+from nmtcourse.homework.catalogue import assignment, find_task
 from nmtcourse.homework.chinese import chinese, language_here, speaks
 from nmtcourse.homework.compare import Finding
 from nmtcourse.homework.limits import undisturbed
 from nmtcourse.homework.lines import write_lines
 from nmtcourse.homework.task import BLANK, Property, Task
-from nmtcourse.homework.trials import UNWRITTEN, Outcome, outcome
+from nmtcourse.homework.trials import UNWRITTEN, Answer, LiveAnswer, Outcome, outcome
 
 
 @dataclass(frozen=True)
@@ -117,43 +117,54 @@ def hint(id: str, number: int = 1, folder: Path | None = None) -> None:
 def judge(
     task: Task, answer: Any, *others: Any, known: Mapping[str, float | None] | None = None
 ) -> Verdict:
+    """The verdict on an answer of this process, as `judge_answer` gives it.
+
+    `known` are the points of other tasks that were judged before.
+    """
+    if task.uses:
+        named = dict(zip(task.uses, others, strict=False))
+
+        def points(used: Task) -> float:
+            before = (known or {}).get(used.id)
+            return judge(used, named[used.name]).points if before is None else before
+
+        lack = find_lack(task, answer, points)
+        if lack is not None:
+            return Verdict(task, 0.0, task.properties[0].statement, lack)
+    return judge_answer(LiveAnswer(task, answer, others))
+
+
+def judge_answer(answer: Answer) -> Verdict:
     """The verdict on an answer, whether it raises, prints, warns, or never returns.
 
     Properties are tried in the order of debugging; at the first that does not hold, the points of
     the earlier ones remain. A result of the wrong type with the right numbers costs a third.
-    `known` are the points of other tasks that were judged before.
     """
-    if task.uses:
-        lack = find_lack(task, answer, others, known or {})
-        if lack is not None:
-            return Verdict(task, 0.0, task.properties[0].statement, lack)
-    subject = (answer, *others) if task.uses else answer
+    task = answer.task
     outcomes: list[Outcome] = []  # of the properties that were tried, in their order
 
     def find_fault(prop: Property) -> Finding | None:
-        outcomes.append(outcome(task, prop, subject))
+        outcomes.append(outcome(prop, answer))
         return outcomes[-1].finding
 
     with undisturbed():
         points, finding = points_of(task, find_fault)
         if finding is None:
             return Verdict(task, task.points)
-    hangs = any(result.hangs for result in outcomes)  # then nothing runs it again
-    number = next(n for n, result in enumerate(outcomes) if result.finding is finding)
-    prop = task.properties[number]
-    trial = next((t for t in outcomes[number].trials if t.finding is finding), None)
-    if trial is not None and not hangs and finding.measured != UNWRITTEN:
-        with undisturbed():
-            write_lines(task, number, answer, finding, trial.choices)
-    advice = finding.usual or prop.advice
-    digest = ""
-    untold = not (finding.minor or finding.cause or finding.measured == UNWRITTEN)
-    if untold and not hangs and not task.uses:
-        with undisturbed():
-            codes = causes.fingerprint(task, answer)
+        hangs = any(result.hangs for result in outcomes)  # then nothing runs it again
+        number = next(n for n, result in enumerate(outcomes) if result.finding is finding)
+        prop = task.properties[number]
+        trial = next((t for t in outcomes[number].trials if t.finding is finding), None)
+        if trial is not None and not hangs and finding.measured != UNWRITTEN:
+            write_lines(number, answer, finding, trial.choices)
+        digest = ""
+        untold = not (finding.minor or finding.cause or finding.measured == UNWRITTEN)
+        if untold and not hangs and not task.uses:
+            codes = causes.fingerprint(answer)
             finding.cause = causes.cause_of(task, codes)
             if not finding.cause:
                 digest = causes.behaviour(task, codes)
+    advice = finding.usual or prop.advice
     return Verdict(task, points, prop.statement, finding, advice, digest)
 
 
@@ -184,22 +195,15 @@ def points_of(
     return round(task.points * earned / total, 1), reported
 
 
-def find_lack(
-    task: Task, choice: Any, others: tuple, known: Mapping[str, float | None]
-) -> Finding | None:
+def find_lack(task: Task, choice: Any, points: Callable[[Task], float]) -> Finding | None:
     """What a choice lacks: it is not made yet, or an answer that it is compared with has no points.
 
     Otherwise a meaningless function, which may agree with any letter, would earn its points.
     """
     if isinstance(choice, str) and choice.strip() == BLANK:
         return Finding(UNWRITTEN, "a letter", "")
-    tasks = {other.name: other for other in assignments()[task.id[:2]].tasks.values()}
-    for name, answer in zip(task.uses, others, strict=False):
-        used = tasks[name]
-        points = known.get(used.id)
-        if points is None:
-            points = judge(used, answer).points
-        if not points:
-            lacking, advice = f"your {name} has no points yet", f"Repair {used.id} first."
+    for used in assignment(task.id[:2]).tasks.values():
+        if used.name in task.uses and not points(used):
+            lacking, advice = f"your {used.name} has no points yet", f"Repair {used.id} first."
             return Finding(lacking, "one to compare your choice with", advice)
     return None

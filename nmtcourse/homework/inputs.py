@@ -71,7 +71,9 @@ class Draw:
 
         With `jitter`, tensors differ by a few units in the last place.
         """
-        return Draw(0, self.choices, turn, jitter)
+        draw = Draw(0, self.choices, turn, jitter)
+        draw.half = self.half  # also where nothing is drawn of it
+        return draw
 
     def choose(self, count: int, preferred: int | None = None) -> int:
         """A number from 0 to count - 1; 0 is the simplest. A fresh input has the `preferred` one.

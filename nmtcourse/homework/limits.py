@@ -10,6 +10,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
@@ -60,7 +61,7 @@ def undisturbed() -> Iterator[None]:
     with contextlib.suppress(AttributeError, ValueError):  # no stderr, or a closed one
         sys.stderr.flush()
     try:
-        with warnings.catch_warnings(), silent(2), torch.device("cpu"), torch.enable_grad():
+        with warnings.catch_warnings(), silent(2), on_the_cpu(), torch.enable_grad():
             warnings.simplefilter("ignore")
             with contextlib.redirect_stdout(Nowhere()), contextlib.redirect_stderr(Nowhere()):
                 yield
@@ -68,6 +69,16 @@ def undisturbed() -> Iterator[None]:
         torch.set_num_threads(threads)
         torch.set_default_dtype(dtype)
         torch.set_rng_state(state)
+
+
+def on_the_cpu() -> AbstractContextManager:
+    """The CPU as the default device.
+
+    Nothing where it is that already: torch calls a function of Python at each operation otherwise.
+    """
+    if torch.get_default_device().type == "cpu":
+        return contextlib.nullcontext()
+    return torch.device("cpu")
 
 
 @contextlib.contextmanager

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -27,7 +26,14 @@ from nmtcourse.homework.inputs import Draw
 from nmtcourse.homework.laws import Call, Careful, Reached
 from nmtcourse.homework.limits import Stopped, undisturbed, within
 from nmtcourse.homework.task import Property, Task
-from nmtcourse.homework.trials import Shown, guard_answer, observe, try_answer
+from nmtcourse.homework.trials import (
+    Answer,
+    LiveAnswer,
+    Shown,
+    guard_answer,
+    observe,
+    try_answer,
+)
 
 LARGEST = 48  # numbers of a tensor that is written down
 LONGEST = 72  # characters of a call in one line
@@ -40,23 +46,21 @@ RESULT = re.compile(
 ATTRIBUTE = re.compile(r"`(\w+)` (?:before any call|after call \d+)")
 
 
-def write_lines(task: Task, number: int, answer: Any, finding: Finding, choices: list[int]) -> None:
+def write_lines(number: int, answer: Answer, finding: Finding, choices: list[int]) -> None:
     """Give a finding of the property with a number its lines."""
-    shown = finding.shown
+    task, shown = answer.task, finding.shown
     if task.uses or shown is None:
         return
     used = simplest(choices)
-    with contextlib.suppress(Stopped), within(SECONDS):
-        finding.lines = shortest_lines(task, number, answer, finding, used)
+    with contextlib.suppress(Stopped), answer.limited(SECONDS):
+        finding.lines = shortest_lines(number, answer, finding, used)
     if not finding.lines:
         finding.lines = once_more(task, number, used)
 
 
-def shortest_lines(
-    task: Task, number: int, answer: Any, finding: Finding, used: list[int]
-) -> list[str]:
+def shortest_lines(number: int, answer: Answer, finding: Finding, used: list[int]) -> list[str]:
     """The first way of writing the calls that gives what was measured; none if there is none."""
-    shown = finding.shown
+    task, shown = answer.task, finding.shown
     for turns, drawn in ((False, False), (False, True), (True, False)):
         calls = shown.calls
         if not turns and calls:  # those of the last object, in the last turn
@@ -65,7 +69,7 @@ def shortest_lines(
             if last.turn > 1 and drawn:
                 continue
         lines = lines_of_calls(task, number, calls, used, finding, drawn)
-        if lines and gives(task, lines, answer, finding):
+        if lines and gives(lines, answer, finding):
             if is_seen(finding):
                 return lines
             return [*lines, *once_more(task, number, used)]
@@ -80,7 +84,7 @@ def once_more(task: Task, number: int, used: list[int]) -> list[str]:
 def is_seen(finding: Finding) -> bool:
     """Whether the value of the last line is what is wrong, not only what a check looks at."""
     shown = finding.shown
-    return expression_of(shown) is not None or shown.calls[-1].raised is not None
+    return expression_of(shown) is not None or shown.calls[-1].raised != ""
 
 
 def simplest(choices: list[int]) -> list[int]:
@@ -141,8 +145,8 @@ def lines_of_calls(
     if any("given(" in line for line in lines):
         lines.insert(0, f"{IMPORT}given")
     last = calls[-1]
-    if last.raised is not None:
-        lines[-1] += f"  # {describe(last.raised)}"
+    if last.raised:
+        lines[-1] += f"  # {last.raised}"
         return lines
     expression = expression_of(finding.shown)
     if expression is not None and expression.startswith("m."):
@@ -155,12 +159,6 @@ def lines_of_calls(
     elif last.name != "__init__":
         lines[-1] += f"  # {short(last.value)}"
     return lines
-
-
-def describe(error: Exception) -> str:
-    """An exception in one line."""
-    first = (str(error).strip().splitlines() or [""])[0]
-    return f"{type(error).__name__}: {first[:100]}"
 
 
 def write_arguments(call: Call, drawn: bool) -> tuple[list[str], list[str]] | None:
@@ -262,17 +260,7 @@ def number(value: float) -> str:
     return f"torch.{text}" if text in ("nan", "inf") else text.replace("-inf", "-torch.inf")
 
 
-def run_lines(lines: Sequence[str], namespace: dict[str, Any]) -> Any:
-    """Run lines; returns the value of the last one, without what it says after the call."""
-    *first, last = lines
-    exec("\n".join(first), namespace)
-    code = last.partition("  # ")[0]
-    if re.match(r"m = ", code):
-        return exec(code, namespace)
-    return eval(code, namespace)
-
-
-def gives(task: Task, lines: list[str], answer: Any, finding: Finding) -> bool:
+def gives(lines: list[str], answer: Answer, finding: Finding) -> bool:
     """Whether lines give what was measured."""
     call, shown = finding.shown.calls[-1], finding.shown
     base = expression_of(shown)
@@ -280,15 +268,14 @@ def gives(task: Task, lines: list[str], answer: Any, finding: Finding) -> bool:
     if finding.path and base is not None:  # compared as a whole: the path leads to a part of it
         code, _, about = lines[-1].partition("  # ")
         lines = [*lines[:-1], code.removesuffix(finding.path)]
-    namespace = {task.name: answer, "torch": torch, "given": given}
+    value, raised = answer.paste(lines)
+    if raised or call.raised:
+        return raised == call.raised
     try:
-        value = run_lines(lines, namespace)
         same(value, expected, "the value")
     except Finding:
         return False
-    except Exception as error:
-        return call.raised is not None and describe(error) == describe(call.raised)
-    return call.raised is None
+    return True
 
 
 def given(id: str, number: int, choices: list[int], place: int = 0) -> list[Any]:
@@ -298,23 +285,31 @@ def given(id: str, number: int, choices: list[int], place: int = 0) -> list[Any]
     of these choices. torch's generator is as it was. Raises ValueError for another call.
     """
     task = find_task(id)
+    return arguments_of_call(task, task.solution, number, choices, place)
+
+
+def arguments_of_call(
+    task: Task, answer: Any, number: int, choices: list[int], place: int
+) -> list[Any]:
+    """The arguments of a call of an answer. Raises ValueError for another call."""
     prop = property_of(task, number)
-    subject = guard_answer(task, task.solution)
+    subject = guard_answer(task, answer)
     if not isinstance(subject, Careful):
-        raise ValueError(f"no arguments of {id} can be drawn alone; use again")
+        raise ValueError(f"no arguments of {task.id} can be drawn alone; use again")
     subject.wanted = place
     try:
         observe(prop, subject, Draw(0, choices))
     except Reached as reached:
         return reached.arguments
-    raise ValueError(f"property {number} of {id} makes fewer than {place + 1} calls")
+    raise ValueError(f"property {number} of {task.id} makes fewer than {place + 1} calls")
 
 
 def again(id: str, answer: Any, number: int, choices: list[int]) -> None:
     """Check one property of an answer on one input, by what a report says; print the result."""
     task = find_task(id)
+    live = LiveAnswer(task, answer)
     with undisturbed(), contextlib.suppress(Stopped), within(task.seconds):
-        finding = try_answer(task, property_of(task, number), answer, Draw(0, choices)).finding
+        finding = try_answer(property_of(task, number), live, Draw(0, choices)).finding
     say = speaks(language_here(id[:2]))
     if finding is None:
         print(say("The property holds on this input."))

@@ -1,51 +1,30 @@
-"""Mark a student's notebook: run its cells, judge its answers, and confirm the points of a class.
+"""Mark a student's notebook: run its cells, and judge its answers where the solutions are not.
 
-`mark` asks a process of its own (`nmtcourse.homework.apart`), in which `marked` starts children
-that run the cells and judge the answers (`nmtcourse.homework.running`). A task is judged where its
-check is, as in the notebook; the student's check cells are not run.
+`marked` judges the answers in a process that was asked (`nmtcourse.homework.checking`). The cells
+run in another one, which it asks for what they do (`nmtcourse.homework.remote`). A task is judged
+where its check is, as in the notebook; the student's check cells are not run.
 """
 
 from __future__ import annotations
 
-import hashlib
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
-from nmtcheck.report.apart import ASLEEP, Child, Ended
-from nmtcourse.homework.answers import written_answers
-from nmtcourse.homework.apart import Host
+from nmtcheck.report.apart import ASLEEP, Ended
+from nmtcourse.homework.answers import definitions, written_answers
+from nmtcourse.homework.checking import CELL_SECONDS, UNGRADED
 from nmtcourse.homework.chinese import language_of, speaks
 from nmtcourse.homework.compare import Finding
-from nmtcourse.homework.confirming import answering, points_alone
-from nmtcourse.homework.extraction import definition
-from nmtcourse.homework.grading import Verdict
-from nmtcourse.homework.marks import (
-    Mark,
-    Marked,
-    as_data,
-    encodable,
-    require_mark,
-    require_marked,
-    table_line,
-)
-from nmtcourse.homework.notebooks import (
-    beginning,
-    inspect_cells,
-    parsed,
-    read_bytes,
-    steps_of,
-)
-from nmtcourse.homework.running import Plan, mark_of
-from nmtcourse.homework.task import Task
+from nmtcourse.homework.grading import Verdict, find_lack, judge_answer
+from nmtcourse.homework.marks import Mark, Marked, as_data, encodable, table_line
+from nmtcourse.homework.notebooks import beginning, inspect_cells, parsed, steps_of
+from nmtcourse.homework.remote import GRACE, Elsewhere, RemoteAnswer
+from nmtcourse.homework.task import BLANK, Task
+from nmtcourse.homework.transcript import decode
 
-CELL_SECONDS = 60.0  # of processor time, as all limits
-ALL_SECONDS = 900.0  # of a notebook, each time it is run
 ENDS = 6  # how often a notebook may end its process
-UNGRADED = "could not be graded"
-NO_RESULT = "its process sent something else than a result"
-MARKED = f"{__name__}:marked"  # what a host calls
 WITHOUT = "so the others were run without it"
 ENDINGS = {  # of a cell
     "ended": f"ended the process, {WITHOUT}",
@@ -59,73 +38,21 @@ FAULTS = {  # of an answer: what was measured, and the cause
 }
 
 
-def mark(path: Path, **how: Any) -> Marked:
-    """Run a notebook in its folder and judge its answers, `how` as in `mark_bytes`.
-
-    The file is read once, before it is run. Raises FileNotFoundError for a missing file, and
-    ValueError for a file that is not a notebook of an assignment, or as `mark_bytes` does.
-    """
-    folder = path.parent if path.parent.is_dir() else Path()
-    with Host(folder, MARKED) as host:  # it starts meanwhile
-        return mark_bytes(path, read_bytes(path), host, **how)
-
-
-def mark_bytes(
-    path: Path,
-    raw: bytes,
-    host: Host,
-    *,
-    tasks: Iterable[str] = (),
-    cell_seconds: float = CELL_SECONDS,
-    confirmed: bool = False,
-    report: Callable[[str], object] = str,
-) -> Marked:
-    """The result of the notebook in some bytes, which is run by a host in its folder.
-
-    `report` gets a line for each task as soon as it is judged.
-    `tasks` are judged, or all; `confirmed` points are those that the definitions of an answer alone
-    have as well. Raises ValueError for an unknown task, or if the process sends what is no result.
-    """
-    _, assignment = parsed(path, raw)
-    chosen = [*tasks]
-    unknown = [id for id in chosen if id not in assignment.tasks]
-    if unknown:
-        ids = ", ".join(assignment.tasks)
-        raise ValueError(f"{path.name} has no task {unknown[0]!r}; name one of {ids}")
-    data = host.ask(
-        report,
-        name=path.name,
-        text=raw.decode(),
-        tasks=chosen,
-        cell_seconds=cell_seconds,
-        confirmed=confirmed,
-    )
-    if not isinstance(data, dict):
-        raise ValueError(NO_RESULT)
-    if data.get("failure"):
-        raise ValueError(data["failure"])
-    marked = require_marked(data, path, assignment)
-    marked.digest = hashlib.sha256(raw).hexdigest()
-    return marked
-
-
 def marked(
-    name: str, text: str, tasks: list[str], cell_seconds: float, confirmed: bool
+    name: str, text: str, tasks: list[str], cell_seconds: float
 ) -> Iterator[str | dict[str, Any]]:
     """A line for each task that was judged, then the result of a notebook as data.
 
     This runs in the process that was asked.
     """
     try:
-        marking = Marking(Path(name), text.encode(), cell_seconds, tasks)
-        say = speaks(marking.result.language)
-        if confirmed:
-            yield from [encodable(table_line(mark, say)) for mark in marking.find_full(Path.cwd())]
-        for mark in marking.run():
-            yield encodable(table_line(mark, say))
-        if confirmed:
-            marking.confirm(Path.cwd())
-        yield as_data(marking.result)
+        with Elsewhere() as process:  # first: it begins without the masters
+            raw = text.encode("utf-8", "surrogateescape")
+            marking = Marking(Path(name), raw, process, cell_seconds, tasks)
+            say = speaks(marking.result.language)
+            for mark in marking.run():
+                yield encodable(table_line(mark, say))
+            yield as_data(marking.result)
     except Exception as error:  # one notebook costs no other a row
         if isinstance(error, ValueError):
             yield {"failure": " ".join(str(error).split())[:300]}
@@ -134,59 +61,50 @@ def marked(
 
 
 class Marking:
-    """The marking of one notebook, over as many children as its cells end."""
+    """The marking of one notebook, over as many processes as its cells end."""
 
     def __init__(
         self,
         path: Path,
         raw: bytes,
+        process: Elsewhere,
         cell_seconds: float = CELL_SECONDS,
         tasks: Collection[str] = (),
     ):
-        book, self.assignment = parsed(path, raw)
-        steps = steps_of(book, self.assignment)
+        cells, self.assignment = parsed(path, raw)
+        unknown = [id for id in tasks if id not in self.assignment.tasks]
+        if unknown:
+            ids = ", ".join(self.assignment.tasks)
+            raise ValueError(f"{path.name} has no task {unknown[0]!r}; name one of {ids}")
+        self.process, self.cell_seconds = process, cell_seconds
         self.left_out = [id for id in self.assignment.tasks if tasks and id not in tasks]
-        cells = [source for source, id in steps if not id]  # without the checks
-        self.result = Marked(path, self.assignment, notices=inspect_cells(book, self.assignment))
+        steps = steps_of(cells, self.assignment)
+        sources = [source for source, id in steps if not id]  # without the checks
+        # The source of a cell or the id of a task for each step.
+        self.steps = [(source, id) for source, id in steps if id not in self.left_out]
+        self.lost: set[int] = set()  # steps that have ended a process
+        self.result = Marked(path, self.assignment.number)
+        self.result.notices = inspect_cells(cells, self.assignment)
         self.result.language = language_of(raw)
-        self.result.answers = written_answers(cells, self.assignment)
-        self.plan = Plan(
-            self.assignment.number,
-            [(source, id) for source, id in steps if id not in self.left_out],
-            cell_seconds,
-            self.result.language,
-        )
-        self.marks = self.plan.marks
-        self.judged_at: dict[str, int] = {}  # the step of each mark
-        self.confirmed: list[str] = []  # tasks with all points by their definitions alone
+        self.result.answers = written_answers(sources, self.assignment)
+        self.marks: dict[str, Mark] = {}
 
     def run(self) -> Iterator[Mark]:
-        """Run all steps, again without each that ended the child; gives each mark as it comes."""
+        """Run all steps, again without each that ended the process; gives each mark as it comes."""
         started = time.monotonic()
-        while len(self.confirmed) < len(self.assignment.tasks):
-            step = -1  # the one that runs; none yet
-            how = ""  # the child has ended, if it did
-            with Child(self.plan.run) as child:
-                try:
-                    for message in child.messages(limit=ALL_SECONDS):
-                        before = dict(self.marks)
-                        step = self.take_message(message, step)
-                        yield from (
-                            mark for id, mark in self.marks.items() if mark is not before.get(id)
-                        )
-                except Ended as ended:
-                    how = str(ended)
-            if not how:
+        while True:
+            try:
+                self.step = -1
+                yield from self.run_steps()
                 break
-            if how == "damaged":
-                raise ValueError(NO_RESULT)
-            if not 0 <= step < len(self.plan.steps) or step in self.plan.lost:
-                raise ValueError("its process ended before it ran a cell")
-            self.report_loss(step, how)
-            self.plan.lost.add(step)
-            if len(self.plan.lost) > ENDS:
+            except Ended as ended:
+                if self.step < 0:
+                    raise ValueError("its process ended before it ran a cell") from None
+                yield from self.report_loss(self.step, str(ended))
+            self.lost.add(self.step)
+            if len(self.lost) > ENDS:
                 self.result.notices.append(
-                    f"it ended its process {len(self.plan.lost)} times, and was not started again"
+                    f"it ended its process {len(self.lost)} times, and was not started again"
                 )
                 break
         self.result.notices = [*dict.fromkeys(self.result.notices)]  # each cell ran several times
@@ -198,28 +116,95 @@ class Marking:
             self.result.marks.append(mark or ungraded(task, "it was not reached"))
         self.result.seconds = time.monotonic() - started
 
-    def take_message(self, message: Any, step: int) -> int:
-        """Take over a message of a child in some step; returns the step that it is in.
+    def run_steps(self) -> Iterator[Mark]:
+        """Run the steps from the first one; gives each mark that is better than the one before."""
+        self.process.open(self.assignment.number)
+        for number, (source, id) in enumerate(self.steps):
+            if number in self.lost:
+                continue
+            self.step = number
+            self.process.require_time()
+            if not id:
+                self.run_cell(source)
+            elif self.is_open(self.assignment.tasks[id], number):
+                yield from self.judge_task(self.assignment.tasks[id])
 
-        Raises ValueError for anything that `Plan.run` does not give.
+    def run_cell(self, source: str) -> None:
+        """Run a cell of the student's; notes if it raises an error or takes too long."""
+        request = {"do": "run", "source": source, "seconds": self.cell_seconds}
+        notice = self.process.ask(request, self.cell_seconds + GRACE).get("notice")
+        if notice:
+            self.result.notices.append(f"{notice}: the cell {beginning(source)}"[:1000])
+
+    def is_open(self, task: Task, number: int) -> bool:
+        """Whether a task may still gain points: by its first check, or by what came after it."""
+        mark, source = self.marks.get(task.id), self.steps[number][0]
+        if mark is None:
+            return True
+        if mark.full:
+            return False
+        if source:  # a check of the page, not the last chance
+            return True
+        # Once more at the end, if a cell since then defines something that the answer may use: more
+        # than the answers to other tasks.
+        others = {other.name for other in self.assignment.tasks.values()} - {task.name}
+        before = self.steps[:number]
+        last = max(step for step, (_, id) in enumerate(before) if id == task.id)
+        later = [source for source, id in before[last:] if not id]
+        return any(definitions(source).keys() - others for source in later)
+
+    def judge_task(self, task: Task) -> Iterator[Mark]:
+        """Judge the answer to a task; gives the mark if it is better than the one before."""
+        answer = self.answer_to(task)
+        if answer.missing:
+            finding = Finding(
+                f"{answer.missing} is not defined",
+                "a cell that defines it",
+                "The cell failed, or the name was changed.",
+            )
+            verdict = Verdict(task, 0.0, "the answer is there", finding)
+        else:
+            if task.uses and isinstance(answer.value, str) and answer.value.strip() != BLANK:
+                self.result.choices[task.id] = answer.value.strip().upper()[:1]
+            verdict = self.verdict_on(answer)
+        mark = mark_of(verdict, self.result.language)
+        before = self.marks.get(task.id)
+        if before is None or (mark.points or 0) > (before.points or 0) or not before.begun:
+            self.marks[task.id] = mark
+            yield mark
+
+    def answer_to(self, task: Task) -> RemoteAnswer:
+        """The answer to a task.
+
+        A choice is compared with the solution of a task that had full points before: a later cell
+        may have redefined what it uses.
         """
-        match message:
-            case {"step": int(number), "limit": _}:
-                return number
-            case {"notice": str(text)}:
-                self.result.notices.append(text[:1000])
-            case {"letter": [str(id), str(letter)]} if id in self.assignment.tasks:
-                self.result.choices[id] = letter[:1]
-            case {"mark": data}:
-                mark = require_mark(data, self.assignment)
-                self.marks[mark.task], self.judged_at[mark.task] = mark, step
-            case _:
-                raise ValueError(NO_RESULT)
-        return step
+        full = [id for id, mark in self.marks.items() if mark.full]
+        return RemoteAnswer(self.process, task, full)
 
-    def report_loss(self, step: int, how: str) -> None:
-        """Say which cell or answer ended the child, or was ended."""
-        source, id = self.plan.steps[step]
+    def verdict_on(self, answer: RemoteAnswer) -> Verdict:
+        """The verdict on an answer, and on those that a choice is compared with.
+
+        What was judged before is not judged again.
+        """
+        task = answer.task
+        if task.uses:
+
+            def points(used: Task) -> float:
+                mark = self.marks.get(used.id)
+                if mark is None:
+                    return judge_answer(self.answer_to(used)).points
+                return mark.points or 0.0
+
+            lack = find_lack(task, decode(answer.value), points)
+            if lack is not None:
+                return Verdict(task, 0.0, task.properties[0].statement, lack)
+            answer = self.answer_to(task)  # anew: the process was asked about others meanwhile
+        return judge_answer(answer)
+
+    def report_loss(self, step: int, how: str) -> Iterator[Mark]:
+        """Say which cell or answer ended the process, or was ended."""
+        source, id = self.steps[step]
         if not id:
             why = ENDINGS.get(how, ENDINGS["ended"])
             self.result.notices.append(f"{why}: the cell {beginning(source)}")
@@ -231,53 +216,28 @@ class Marking:
         else:
             finding = Finding(measured, "an answer", cause)
             mark = mark_of(Verdict(task, 0.0, "", finding), self.result.language)
-        self.marks.setdefault(id, mark)
+        if id not in self.marks:
+            self.marks[id] = mark
+            yield mark
 
-    def find_full(self, folder: Path) -> Iterator[Mark]:
-        """Find the answers that have all points by their definitions alone, and give their marks.
 
-        Nothing else of them is judged. If all of them have, no cell is run.
-        """
-        cells = [source for source, id in self.plan.steps if not id]
-        with answering(folder) as host:
-            for task in self.assignment.tasks.values():
-                if task.id in self.left_out:
-                    continue
-                code = definition([task.name, *task.uses], cells)
-                points, _ = points_alone(host, task.id, code, self.confirmed)
-                if points == task.points:
-                    self.confirmed.append(task.id)
-                    mark = mark_of(Verdict(task, points), self.result.language)
-                    self.marks[task.id] = mark
-                    yield mark
-
-    def confirm(self, folder: Path) -> None:
-        """Take away the points that the definitions of an answer do not have by themselves.
-
-        Such a task has no points, and the reason is for the instructor to judge.
-        """
-        if all(not mark.points or mark.task in self.confirmed for mark in self.result.marks):
-            return
-        with answering(folder) as host:
-            for place, mark in enumerate(self.result.marks):
-                if not mark.points or mark.task in self.confirmed:
-                    continue
-                points, why = self.points_alone(mark.task, host)
-                if points < mark.points:
-                    why = f"it has {mark.points:g} points in the notebook, {points:g} alone: {why}"
-                    self.result.marks[place] = ungraded(self.assignment.tasks[mark.task], why)
-                    self.result.notices.append(f"{mark.task} {UNGRADED}: {why}")
-
-    def points_alone(self, id: str, host: Host) -> tuple[float, str]:
-        """The points of an answer by its definitions alone, and why they are not all."""
-        task = self.assignment.tasks[id]
-        cells = []  # that ran before the answer was judged
-        for step, (source, checked) in enumerate(self.plan.steps[: self.judged_at[id]]):
-            if not checked and step not in self.plan.lost:
-                cells.append(source)
-        full = [mark.task for mark in self.result.marks if mark.full and mark.task != id]
-        code = definition([task.name, *task.uses], cells)
-        return points_alone(host, id, code, full)
+def mark_of(verdict: Verdict, language: str) -> Mark:
+    """The mark of a verdict, whose text has the language of the page."""
+    task, finding = verdict.task, verdict.finding
+    measured = cause = ""
+    if finding:
+        measured, cause = finding.measured, finding.cause
+    return Mark(
+        task.id,
+        task.title,
+        float(verdict.points),
+        task.points,
+        measured,
+        cause,
+        text=verdict.as_text(language),
+        begun=verdict.begun,
+        behaviour=verdict.behaviour,
+    )
 
 
 def ungraded(task: Task, why: str) -> Mark:

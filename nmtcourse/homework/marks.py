@@ -6,14 +6,17 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError
 
-from nmtcourse.homework.task import Assignment
-from nmtlib.settings import explain
+from nmtcourse.homework.catalogue import assignment, stems
+
+if TYPE_CHECKING:
+    from nmtcourse.homework.task import Assignment
 
 STRICT = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)  # from another process
+NONE = "any_assignment"  # of a student without a notebook, where nobody has handed one in
 Text = Annotated[str, StringConstraints(max_length=20_000)]
 Code = Annotated[str, StringConstraints(max_length=2**20)]
 
@@ -63,7 +66,7 @@ class Marked:
     """
 
     path: Path
-    assignment: Assignment
+    number: str  # of its assignment; NONE where nobody has handed one in
     marks: list[Mark] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
     seconds: float = 0.0
@@ -73,6 +76,16 @@ class Marked:
     digest: str = ""
     language: str = "en"
     submitted: str = ""  # when its file was changed last
+
+    @property
+    def stem(self) -> str:
+        """The name of its assignment's notebook."""
+        return stems().get(self.number, NONE)
+
+    @property
+    def assignment(self) -> Assignment:
+        """Its assignment."""
+        return assignment(self.number)
 
     @property
     def points(self) -> float:
@@ -92,24 +105,9 @@ class Result(BaseModel):
     language: Text
 
 
-def require_mark(data: Any, assignment: Assignment) -> Mark:
-    """A mark in data. Raises ValueError unless its points are from 0 to those of its task."""
-    mark = validated(Mark, data)
-    task = assignment.tasks.get(mark.task)
-    if task is None or mark.possible != task.points:
-        raise ValueError("its process sent the mark of a different task")
-    if mark.points is not None and not 0 <= mark.points <= mark.possible:
-        raise ValueError("its process sent more points than the task has, or less than none")
-    return mark
-
-
-def require_marked(data: Any, path: Path, assignment: Assignment) -> Marked:
-    """A result in data. Raises ValueError unless it has a mark for each task of the assignment."""
-    result = validated(Result, data)
-    rows = [require_mark(vars(mark), assignment) for mark in result.marks]
-    if [mark.task for mark in rows] != [*assignment.tasks]:
-        raise ValueError("its process did not send a mark for each task")
-    return Marked(path, assignment, **dict(result))
+def require_marked(data: Any, path: Path, number: str) -> Marked:
+    """A result in data. Raises ValueError for data of another form."""
+    return Marked(path, number, **dict(validated(Result, data)))
 
 
 def validated(kind: Any, data: Any) -> Any:
@@ -117,6 +115,8 @@ def validated(kind: Any, data: Any) -> Any:
     try:
         return TypeAdapter(kind).validate_json(json.dumps(data))
     except ValidationError as error:
+        from nmtlib.settings import explain
+
         raise ValueError(f"its process sent no result: {explain(error)}") from None
 
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nmtcourse.homework.answers import reaches_for, statements
-from nmtcourse.homework.catalogue import assignments
-from nmtcourse.homework.task import Assignment
+from nmtcourse.homework.catalogue import assignment as find_assignment
+from nmtcourse.homework.catalogue import stems
+
+if TYPE_CHECKING:
+    from nmtcourse.homework.task import Assignment
 
 MOST = 2**26  # bytes of a notebook that is read
 
@@ -36,38 +40,63 @@ def number_in(path: Path) -> str:
 def number_of(path: Path) -> str:
     """The number of a notebook's assignment. Raises ValueError if its name has none."""
     number = number_in(path)
-    if number not in assignments():
-        stems = ", ".join(assignment.stem for assignment in assignments().values())
-        raise ValueError(f"{path.name} is not named as an assignment; rename it to one of: {stems}")
+    if number not in stems():
+        names = ", ".join(stems().values())
+        raise ValueError(f"{path.name} is not named as an assignment; rename it to one of: {names}")
     return number
 
 
-def parsed(path: Path, raw: bytes) -> tuple[Any, Assignment]:
-    """A notebook and its assignment, known by the start of its name.
+def parsed(path: Path, raw: bytes) -> tuple[list[Any], Assignment]:
+    """The cells of a notebook and its assignment, known by the start of its name.
 
     Raises ValueError for what is not a notebook of an assignment or has a damaged cell.
     """
-    import nbformat
-
     number = number_of(path)
     try:
-        book = nbformat.reads(raw.decode("utf-8"), as_version=4)
-        cells = list(book.cells)
-    except Exception as error:  # nbformat raises many kinds
+        cells = cells_of(raw.decode("utf-8"))
+    except Exception as error:  # json and nbformat raise many kinds
         why = " ".join(str(error).split())[:200]
         raise ValueError(f"{path} is not a notebook: {why}") from None
     for place, cell in enumerate(cells, 1):
         why = damage(cell)
         if why:
             raise ValueError(f"{path} is damaged: cell {place} {why}")
-    defined = "|".join(task.name for task in assignments()[number].tasks.values())
+    assignment = find_assignment(number)
+    defined = "|".join(task.name for task in assignment.tasks.values())
     answers = re.compile(rf"(?m)^(?:def |class )?(?:{defined})\b")
     if not any(is_check(cell) or answers.search(cell.source) for cell in cells):
         raise ValueError(
             f"{path} has no cell of homework {number}; get its page with: "
             f"nmtlib homework start {number}"
         )
-    return book, assignments()[number]
+    return cells, assignment
+
+
+class Cell(dict):
+    """A cell of a notebook; its entries are attributes, too."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in self:
+            raise AttributeError(name)
+        return self[name]
+
+
+def cells_of(text: str) -> list[Any]:
+    """The cells of a notebook. Raises an error for what is none."""
+    book = json.loads(text)
+    if book["nbformat"] != 4:
+        import nbformat  # not above: it takes longer than all else
+
+        book = nbformat.reads(text, as_version=4)
+    cells = []
+    for entry in book["cells"]:
+        cell = entry
+        if isinstance(entry, dict):
+            cell = Cell(entry)
+            if isinstance(cell.get("source"), list):
+                cell["source"] = "".join(cell["source"])
+        cells.append(cell)
+    return cells
 
 
 def damage(cell: Any) -> str:
@@ -92,14 +121,14 @@ def is_check(cell: Any) -> bool:
     )
 
 
-def steps_of(book: Any, assignment: Assignment) -> list[tuple[str, str]]:
+def steps_of(cells: list[Any], assignment: Assignment) -> list[tuple[str, str]]:
     """The student's cells and the checks, as in the notebook; then each task once more.
 
     A step is the source of a cell and, where a task is judged, its id; the last chances have no
     source. What a student has written into a check cell is run before it is judged.
     """
     steps = []
-    for cell in book.cells:
+    for cell in cells:
         if cell.cell_type != "code":
             continue
         if not is_check(cell):
@@ -137,23 +166,23 @@ def without_grade(source: str) -> str:
     return rest
 
 
-def inspect_cells(book: Any, assignment: Assignment) -> list[str]:
+def inspect_cells(cells: list[Any], assignment: Assignment) -> list[str]:
     """Notices about the cells: checks edited or deleted, missing metadata, forbidden imports."""
     notices = []
-    if not any("nbgrader" in cell.metadata for cell in book.cells):
+    if not any("nbgrader" in cell.metadata for cell in cells):
         notices.append("the cells have lost their metadata: nbgrader would give no points")
-    checks = [cell.source.strip() for cell in book.cells if is_check(cell)]
+    checks = [cell.source.strip() for cell in cells if is_check(cell)]
     if any(checks.count(task.check_line) > 1 for task in assignment.tasks.values()):
         notices.append("the page is in the notebook more than once; the best answers count")
     for task in assignment.tasks.values():
         if task.check_line not in checks:
             begun = [line for line in checks if line.startswith(f'grade("{task.id}"')]
-            ids = {cell.get("id") for cell in book.cells}
+            ids = {cell.get("id") for cell in cells}
             how = "deleted"
             if begun or f"check-{task.id.replace('.', '-')}" in ids:
                 how = "edited"
             notices.append(f"the check of {task.id} was {how}; the original was run")
-    for cell in book.cells:
+    for cell in cells:
         reached = []
         if cell.cell_type == "code":
             reached = reaches_for(cell.source)

@@ -12,7 +12,6 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from nmtcourse.homework.marks import Mark
 from nmtlib.files import write_atomically
-from nmtlib.settings import explain
 
 FILE = "progress.json"
 
@@ -42,6 +41,8 @@ def read(folder: Path) -> Progress:
     try:
         return Progress.model_validate_json(place.read_bytes())
     except ValidationError as error:
+        from nmtlib.settings import explain
+
         raise ValueError(
             f"{place} is damaged ({explain(error)}); delete it, and check your notebooks again"
         ) from None

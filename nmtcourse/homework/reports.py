@@ -32,7 +32,7 @@ def points_rows(graded: Results) -> Iterable[list[str]]:
         for mark in marked.marks:
             cause = "" if mark.full else mark.cause
             verdict = BREAK.join(mark.text.splitlines())
-            about = [student, marked.assignment.stem, mark.task, mark.share, f"{mark.possible:g}"]
+            about = [student, marked.stem, mark.task, mark.share, f"{mark.possible:g}"]
             row = [*about, cause, notices, marked.submitted, verdict, ""]
             yield [*map(cell, row)]
             notices = ""

@@ -5,15 +5,18 @@ from __future__ import annotations
 import hashlib
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from nmtcourse.homework import pages, progress
-from nmtcourse.homework.catalogue import assignments
+from nmtcourse.homework import progress
+from nmtcourse.homework.catalogue import assignment, stems
 from nmtcourse.homework.chinese import Say, language_of, speaks
 from nmtcourse.homework.marks import Marked, table_line
 from nmtcourse.homework.notebooks import number_in
-from nmtcourse.homework.task import BLANK, Assignment
 from nmtlib.errors import did_you_mean
 from nmtlib.files import write_atomically
+
+if TYPE_CHECKING:
+    from nmtcourse.homework.task import Assignment
 
 HERE = Path(__file__).parent
 TUTOR = {"en": HERE / "AGENTS.md", "zh": HERE / "zh" / "AGENTS.md"}  # what assistants read
@@ -26,6 +29,8 @@ def start(number: str, folder: Path, language: str = "en") -> Path:
 
     Raises ValueError for an unknown assignment and FileExistsError if the notebook exists.
     """
+    from nmtcourse.homework import pages
+
     assignment = find_assignment(number)
     place = folder / f"{assignment.stem}.ipynb"
     if place.exists():
@@ -46,25 +51,26 @@ def start(number: str, folder: Path, language: str = "en") -> Path:
 
 def find_assignment(number: str) -> Assignment:
     """The assignment with that number ('04', '4') or name ('attention')."""
-    by_number = assignments()
-    by_name = {assignment.slug: assignment for assignment in by_number.values()}
-    assignment = by_number.get(number.zfill(2)) or by_name.get(number)
-    if assignment is None:
+    by_name = {stem.partition("_")[2]: key for key, stem in stems().items()}
+    key = by_name.get(number, number.zfill(2))
+    if key not in stems():
         hint = did_you_mean(number, by_name)
-        numbers = ", ".join(sorted(by_number))
+        numbers = ", ".join(stems())
         raise ValueError(f"there is no assignment {number!r}{hint}; choose one of {numbers}")
-    return assignment
+    return assignment(key)
 
 
-def keep(marked: Marked) -> None:
+def keep(marked: Marked, whole: bool = True) -> None:
     """Save the points of a notebook and the letters chosen in its folder, for `status`.
+
+    If it is not `whole`, the points of other tasks are as they were.
 
     Raises ValueError if the progress file is damaged, OSError if it cannot be written.
     """
     marks = [replace(mark, text="") for mark in marked.marks]
     with progress.changing(marked.path.parent) as saved:
         checked = progress.Checked(sha256=marked.digest, marks=marks)
-        if len(marks) < len(marked.assignment.tasks):  # the others are as they were
+        if not whole:
             before = saved.checked.get(marked.path.name)
             if before is None:
                 before = progress.Checked(sha256="", marks=[])
@@ -73,8 +79,7 @@ def keep(marked: Marked) -> None:
             checked = before.model_copy(update={"marks": [merged[id] for id in sorted(merged)]})
         saved.checked[marked.path.name] = checked
         for id, letter in marked.choices.items():
-            if letter != BLANK:
-                progress.add(saved, "choices", id, letter)
+            progress.add(saved, "choices", id, letter)
 
 
 def shown(marked: Marked) -> str:
@@ -95,20 +100,20 @@ def status(folder: Path) -> str:
     say = speaks("en")
     rows: list[str] = []
     for path in sorted(folder.glob("*.ipynb")):
-        assignment = assignments().get(number_in(path))
-        if assignment is None:
+        if number_in(path) not in stems():
             continue
+        homework = assignment(number_in(path))
         if not rows:  # all rows speak as the first page does
             say = speaks(language_of(path.read_bytes()))
         checked = saved.checked.get(path.name)
-        hints = sum(len(saved.hints.get(id, [])) for id in assignment.tasks)
-        choices = sum(len(saved.choices.get(id, [])) for id in assignment.tasks)
+        hints = sum(len(saved.hints.get(id, [])) for id in homework.tasks)
+        choices = sum(len(saved.choices.get(id, [])) for id in homework.tasks)
         points, state = "-", "not checked yet"
         if checked:
             points = f"{round(sum(mark.points or 0 for mark in checked.marks), 1):g}"
             changed = checked.sha256 != digest(path)
             state = "changed since it was checked" if changed else "checked"
-        possible = f"{say('of')} {assignment.points:g}"
+        possible = f"{say('of')} {homework.points:g}"
         used = say(f"hints {hints}  choices {choices}")
         rows.append(f"{path.name:<34} {points:>4} {possible}  {used}  {say(state)}")
         next_step = next_step or _next_step(path, checked, state, say)

@@ -20,16 +20,16 @@ from typing import Any, NamedTuple
 
 from nmtcourse.homework.answers import definitions
 from nmtcourse.homework.apart import Host, require_processes, stop_all
-from nmtcourse.homework.catalogue import assignments
-from nmtcourse.homework.marking import MARKED, UNGRADED, mark_bytes
-from nmtcourse.homework.marks import Mark, Marked
+from nmtcourse.homework.catalogue import assignment as find_assignment
+from nmtcourse.homework.catalogue import stems
+from nmtcourse.homework.checking import MARKED, UNGRADED, mark_bytes
+from nmtcourse.homework.marks import NONE, Mark, Marked
 from nmtcourse.homework.mislaid import files_of, instead, is_named, printable
 from nmtcourse.homework.notebooks import number_in, parsed, read_bytes, steps_of
 from nmtcourse.homework.task import Assignment
 from nmtlib.errors import require
 from nmtlib.files import write_atomically
 
-ANY = Assignment("any", "assignment", "", "", "")  # if no student has submitted a notebook
 WAITING = "not graded yet"
 NEAR = 2**24  # bytes of other files that are copied with a notebook
 Report = Callable[[str], None]
@@ -116,11 +116,11 @@ def without_points(folder: Path, student: str, number: str, why: str) -> Marked:
     What is unknown is no verdict: one that could not be graded, or is not graded yet, has no points
     rather than 0.
     """
-    assignment = assignments().get(number, ANY)
+    tasks = [*find_assignment(number).tasks.values()] if number in stems() else []
     points = None if why.startswith((WAITING, UNGRADED)) else 0.0
-    marks = [Mark(t.id, t.title, points, t.points) for t in assignment.tasks.values()]
-    path = folder / student / f"{assignment.stem}.ipynb"
-    return Marked(path, assignment, marks or [Mark("", "", 0.0, 0.0)], [why], was_run=False)
+    marks = [Mark(t.id, t.title, points, t.points) for t in tasks]
+    path = folder / student / f"{stems().get(number, NONE)}.ipynb"
+    return Marked(path, number, marks or [Mark("", "", 0.0, 0.0)], [why], was_run=False)
 
 
 def read_student(
@@ -137,8 +137,8 @@ def read_student(
     for path in paths:
         try:
             raw = read_bytes(path)
-            book, assignment = parsed(path, raw)
-            rank = rank_copy(path, assignment.stem, is_worked_on(book, assignment))
+            cells, assignment = parsed(path, raw)
+            rank = rank_copy(path, assignment.stem, is_worked_on(cells, assignment))
             by_stem[assignment.stem].append(Candidate(path, raw, rank))
         except Exception as error:
             fail(path, reason(error))
@@ -179,13 +179,13 @@ def rank_copy(path: Path, stem: str, worked_on: bool) -> tuple[bool, bool, int]:
     return worked_on, False, version(path)
 
 
-def is_worked_on(book: Any, assignment: Assignment) -> bool:
+def is_worked_on(cells: Any, assignment: Assignment) -> bool:
     """Whether a notebook has an answer that is not as the page gives it."""
     stubs: dict[str, str] = {}
     for task in assignment.tasks.values():
         stubs |= definitions(task.student_source)
     answers = dict(stubs)
-    for source, id in steps_of(book, assignment):
+    for source, id in steps_of(cells, assignment):
         if not id:
             answers |= definitions(source)
     return any(answers[name] != stub for name, stub in stubs.items())
@@ -263,7 +263,7 @@ def judge_entry(entry: Entry) -> Marked | str:
                 place.parent.mkdir(parents=True, exist_ok=True)
                 write_atomically(place, raw)
             with Host(Path(copy), MARKED) as host:
-                marked = mark_bytes(entry.path, entry.raw, host, confirmed=True)
+                marked = mark_bytes(entry.path, entry.raw, host)
     except Exception as error:
         return reason(error)
     marked.notices += entry.notices

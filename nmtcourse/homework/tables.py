@@ -16,6 +16,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator
 
 from nmtcourse.homework.catalogue import assignments
+from nmtcourse.homework.marks import NONE
 from nmtcourse.homework.reports import COLUMNS, LONGEST
 from nmtlib.settings import explain
 
@@ -94,9 +95,6 @@ class Terms(BaseModel):
     deadline: Time = None
     late: Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)] = 0.0
     bonus: Amount = 0.0
-
-
-NONE = "any_assignment"  # of a student without a notebook, where nobody has handed one in
 
 
 def possible_of(stem: str) -> dict[str, float]:

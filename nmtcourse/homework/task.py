@@ -22,7 +22,7 @@ import torch
 
 from nmtcourse.homework.compare import Finding
 from nmtcourse.homework.inputs import Draw
-from nmtcourse.homework.laws import walk_parts
+from nmtcourse.homework.laws import parameter_names, walk_parts
 from nmtcourse.homework.signatures import draw_arguments, left_in, observe_results
 from nmtcourse.homework.traces import trace
 from nmtlib.errors import require
@@ -57,6 +57,7 @@ class Property:
     measure: Measure
     again: bool = True
     shrinks: bool = True
+    made: bool = False  # of a signature, with nothing but comparisons with the solution
     plain: bool = False  # it compares the result, and nothing else
     whole: bool = False  # it holds for all that the signature allows
     inside: bool = False  # it looks at how an answer computes, which its results do not show
@@ -109,7 +110,8 @@ class Task:
             return self.checks
         measure = equals_the_solution(self, self.signature)
         plain = not (inspect.isclass(self.solution) or self.changes)
-        return [*self.checks, Property(STATEMENT, ADVICE, 1.0, ALL_DRAWS, measure, plain=plain)]
+        prop = Property(STATEMENT, ADVICE, 1.0, ALL_DRAWS, measure, made=True, plain=plain)
+        return [*self.checks, prop]
 
     @property
     def check_line(self) -> str:
@@ -252,7 +254,9 @@ class Assignment:
         if not draws:
             draws = ALL_DRAWS if whole else DRAWS
         plain = not (inspect.isclass(solution) or task.changes)
-        prop = Property(statement, advice, worth, draws, measure, plain=plain, whole=whole)
+        prop = Property(
+            statement, advice, worth, draws, measure, made=True, plain=plain, whole=whole
+        )
         task.checks.append(prop)
 
     def question(
@@ -315,7 +319,7 @@ def equals_the_solution(task: Task, signature: Mapping[str, Any]) -> Measure:
         return trace(task, signature)
 
     def measure(answer: Any, draw: Draw, **drawn: Any) -> Any:
-        names = inspect.signature(task.solution).parameters
+        names = parameter_names(task.solution)
         arguments = {name: drawn[name] for name in names if name in drawn}
         parts = walk_parts([*arguments.values()])
         tracked = any(getattr(part, "requires_grad", False) for part in parts)

@@ -12,7 +12,6 @@ The same calls are made of the solution, and what they show is compared, line by
 from __future__ import annotations
 
 import copy
-import inspect
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -21,7 +20,7 @@ from torch import Tensor, nn
 
 from nmtcourse.homework.compare import gradients
 from nmtcourse.homework.inputs import LONG, Draw
-from nmtcourse.homework.laws import copy_value, methods_of
+from nmtcourse.homework.laws import copy_value, methods_of, parameter_names
 from nmtcourse.homework.signatures import draw_arguments, left_in, observe_results
 
 LONG_TRACE = 220  # calls
@@ -40,7 +39,7 @@ def trace(task: Any, signature: Mapping[str, Any]) -> Callable[[Any, Draw], Iter
 
     def draw_for(name: str, arguments: dict[str, Any], draw: Draw) -> list[Any]:
         """The arguments of a method, which join those of the calls before."""
-        names = [*inspect.signature(getattr(task.solution, name)).parameters][1:]  # without self
+        names = parameter_names(getattr(task.solution, name))[1:]  # without self
         kinds = {key: kind for key, kind in signature.items() if key in names}
         arguments |= draw_arguments(kinds, draw, arguments)
         return [arguments[key] for key in names if key in arguments]

@@ -41,8 +41,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from nmtcourse.homework.compare import FRACTIONS, Finding, Forged
-from nmtcourse.homework.laws import methods_of
+from nmtcourse.homework.compare import FRACTIONS, Finding, Forged, Shown
+from nmtcourse.homework.laws import Broken, Call, methods_of, place_in
 
 DTYPES = {
     str(dtype).removeprefix("torch."): dtype
@@ -93,14 +93,20 @@ def encode(value: Any) -> Any:
         return {"tuple": [*map(encode, value)]}
     if isinstance(value, set | frozenset):
         return {"set": [*map(encode, value)]}
-    if isinstance(value, list | np.ndarray) or is_iterator(value):
+    if isinstance(value, list):
         return [*map(encode, value)]
+    if isinstance(value, range):
+        return {"range": [value.start, value.stop, value.step]}
+    if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
+        return {"array": encode_tensor(torch.from_numpy(np.ascontiguousarray(value)))}
+    if is_iterator(value):
+        return {"iterator": [*map(encode, value)]}
     return {"opaque": type(value).__name__[:80]}
 
 
 def is_iterator(value: Any) -> bool:
     """Whether a value can only be looked at by going through it."""
-    return isinstance(value, Iterator | range | types.GeneratorType | type({}.values()))
+    return isinstance(value, Iterator | type({}.values()))
 
 
 def encode_tensor(tensor: Tensor) -> list[Any]:
@@ -178,6 +184,12 @@ def _decode(data: Any) -> Any:
         return set(map(_decode, content))
     if kind == "numpy":
         return np.dtype(content[0]).type(_decode(content[1]))
+    if kind == "range":
+        return range(*content)
+    if kind == "array":
+        return _decode_tensor(*content).numpy()
+    if kind == "iterator":
+        return iter([*map(_decode, content)])
     if kind == "opaque":
         return Opaque(str(content))
     raise ValueError(kind)
@@ -289,26 +301,98 @@ def is_plain_class(answer: Any) -> bool:
 
 
 def encode_exception(error: BaseException) -> list[str]:
-    """An exception as data: the built-in kind that it is, and its text."""
+    """An exception as data: the built-in kind that it is, its text, and where it was raised."""
     if isinstance(error, Finding):
-        return ["Finding", error.measured, error.expected]
+        return ["Finding", error.measured, error.expected, error.cause]
     kind = next(kind for kind in type(error).__mro__ if kind.__module__ == "builtins")
-    return [kind.__name__, str(error)[:2000].encode("utf-8", "backslashreplace").decode()]
+    return [kind.__name__, readable(str(error)[:2000]), readable(place_in(error))]
+
+
+def readable(text: str) -> str:
+    """A text that UTF-8 can encode."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def decode_exception(data: Any) -> BaseException:
     """The exception in data. Raises Forged for any other data."""
     if not isinstance(data, list) or not all(isinstance(text, str) for text in data):
         raise Forged(FORGED)
-    if data[0] == "Finding":
-        return Finding(*data[1:3])
+    if data[0] == "Finding" and len(data) == 4:
+        return Finding(*data[1:])
+    if len(data) != 3:
+        raise Forged(FORGED)
     kind = getattr(builtins, data[0], None)
-    if not (isinstance(kind, type) and issubclass(kind, Exception)) or len(data) != 2:
+    if not (isinstance(kind, type) and issubclass(kind, Exception)):
         kind = RuntimeError
     try:
-        return kind(data[1])
+        error = kind(data[1])
     except Exception:  # UnicodeDecodeError has five arguments
-        return RuntimeError(data[1])
+        error = RuntimeError(data[1])
+    vars(error)["place"] = data[2][:200]
+    return error
+
+
+TEXTS = ("measured", "expected", "cause", "usual", "given")  # of a finding
+
+
+def encode_finding(finding: Finding | None) -> dict[str, Any] | None:
+    """A finding as data, with whether it is a law that was broken."""
+    if finding is None:
+        return None
+    texts: dict[str, Any] = {name: readable(getattr(finding, name)[:2000]) for name in TEXTS}
+    return texts | {"broken": isinstance(finding, Broken)}
+
+
+def decode_finding(data: Any) -> Finding | None:
+    """The finding in data. Raises Forged for any other data."""
+    if data is None:
+        return None
+    if not isinstance(data, dict) or not all(isinstance(data.get(name), str) for name in TEXTS):
+        raise Forged(FORGED)
+    texts = {name: data[name][:2000] for name in TEXTS}
+    kind = Broken if data.get("broken") else Finding
+    finding = kind(texts["measured"], texts["expected"], texts["cause"])
+    finding.usual, finding.given = texts["usual"], texts["given"]
+    finding.shown = Shown("", None, [])
+    return finding
+
+
+def encode_calls(calls: list[Call]) -> list[dict[str, Any]]:
+    """Calls as data; an object is a number."""
+    owners: list[Any] = []
+    rows = []
+    for call in calls:
+        if not any(call.owner is owner for owner in owners):
+            owners.append(call.owner)
+        number = next(n for n, owner in enumerate(owners) if owner is call.owner)
+        row = {"name": call.name, "owner": number, "turn": call.turn, "place": call.place}
+        row["arguments"] = encode(call.arguments)
+        row["state"] = encode(call.state)
+        row["value"] = encode(call.value)
+        rows.append(row | {"raised": readable(call.raised)})
+    return rows
+
+
+def decode_calls(data: Any) -> list[Call]:
+    """The calls in data. Raises Forged for any other data."""
+    calls = []
+    with errors_as_forged():
+        owners: dict[int, Any] = {}
+        for row in data:
+            owner = owners.setdefault(int(row["owner"]), object())
+            calls.append(
+                Call(
+                    str(row["name"]),
+                    owner,
+                    dict(_decode(row["arguments"])),
+                    int(row["turn"]),
+                    int(row["place"]),
+                    _decode(row["state"]),
+                    _decode(row["value"]),
+                    str(row["raised"])[:200],
+                )
+            )
+    return calls
 
 
 class Tape:
@@ -402,9 +486,11 @@ class Recorder(Tape):
                 if isinstance(owner, nn.Module):
                     event["module"] = encode_module(owner)
             else:
-                if is_iterator(result):  # to encode it would use it up
-                    result = [*result]
-                event["value"] = encode(result)
+                if is_iterator(result):  # to encode it uses it up
+                    items = [*result]
+                    event["value"], result = encode(iter(items)), iter(items)
+                else:
+                    event["value"] = encode(result)
         except BaseException as error:
             event["raised"] = encode_exception(error)
             raise
@@ -497,7 +583,7 @@ class Replay(Tape):
         super().__init__(task)
         self.shelf = Shelf()
         self.calls_of_lent = 0
-        self.ended = [FORGED, "an answer"]  # why the answer's process did not go on
+        self.fault: Finding | None = None  # why the answer's process did not go on
 
     def make_answer(self, kind: str) -> Any:
         """What takes the place of an answer: a function, a class, or a class of modules."""
@@ -554,7 +640,7 @@ class Replay(Tape):
         """What the next event says of a call. Raises Forged if it is of something else."""
         arguments = [*args, *kwargs.values()]
         if not self.events:
-            raise Finding(*self.ended)
+            raise self.fault or Finding(FORGED, "an answer")
         event = self.events.pop(0)
         if not isinstance(event, dict) or event.get("name") != name:
             raise Forged(FORGED)
@@ -562,7 +648,7 @@ class Replay(Tape):
         self.lent += [value for value in arguments if is_lent(value)]
         self.ask_lent(event.get("asked"))
         if "after" not in event:  # not all of it was data
-            raise Finding(*self.ended)
+            raise self.fault or Finding(FORGED, "an answer")
         states = event["after"]
         if not isinstance(states, list) or len(states) != len(arguments):
             raise Forged(FORGED)
@@ -573,6 +659,8 @@ class Replay(Tape):
                 setattr(owner, attribute, decode(value))
         if event.get("random") is not None:
             set_random_state(decode(event["random"]))
+        if isinstance(self.fault, Broken) and not self.events:  # by this call, the last one
+            raise self.fault
         if "raised" in event:
             raise decode_exception(event["raised"])
         if "module" in event:

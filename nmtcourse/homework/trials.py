@@ -11,25 +11,30 @@ import inspect
 import math
 import random
 import re
-import traceback
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
 from torch.utils._pytree import tree_map
 
-from nmtcourse.homework.compare import Finding, Forged, described, same
+from nmtcourse.homework.compare import Finding, Forged, Shown, described, same
 from nmtcourse.homework.inputs import Draw, shrink
-from nmtcourse.homework.laws import Call, Careful, CarefulClass, methods_of
+from nmtcourse.homework.laws import (
+    Call,
+    Careful,
+    CarefulClass,
+    describe,
+    describe_error,
+    methods_of,
+)
 from nmtcourse.homework.limits import Stopped, within
 from nmtcourse.homework.task import Property, Task
 
 UNWRITTEN = "nothing is written here yet"
 UNSUPPORTED = re.compile("not implemented for|unsupported ScalarType")  # in a library
-OURS = [Path(__file__).parents[2] / name for name in ("nmtlib", "nmtcheck", "nmtcourse")]
-PLACE = ", in line "
 AGAIN = "called again with other values, "
 ROUGHER = 6  # inputs after the first wrong number, among which an error or a shape is looked for
 HANGS = 10.0  # seconds of processor time on one input, after which an answer is stopped
@@ -37,7 +42,7 @@ HANGS = 10.0  # seconds of processor time on one input, after which an answer is
 
 @dataclass
 class Observation:
-    """What it is, its value, how exact it must be, and the arguments of the call.
+    """What it is, its value, how exact it must be, and the arguments of the call, or their text.
 
     `moved` is how far the solution's value moves if its input does by a few units in the last
     place; a value that is none in that case decides nothing.
@@ -46,32 +51,28 @@ class Observation:
     what: str
     value: Any
     tolerance: float
-    arguments: dict[str, Any]
+    arguments: dict[str, Any] | str
     calls: list[Call] = field(default_factory=list)
     moved: float = 0.0
 
-
-@dataclass
-class Shown:
-    """Where a fault is seen: what was looked at, its value, and the calls before."""
-
-    what: str
-    value: Any
-    calls: list[Call]
+    def about(self) -> str:
+        """The arguments of the call in words."""
+        if isinstance(self.arguments, str):
+            return self.arguments
+        return described(self.arguments)
 
 
 @dataclass
 class Trial:
-    """An answer on one input: the choices that give it, what is wrong, and all observations."""
+    """An answer on one input: the choices that give it, and what is wrong."""
 
     choices: list[int]
     finding: Finding | None
-    observations: list[Observation] = field(default_factory=list)
 
 
 @dataclass
 class Outcome:
-    """What a check has found: the simplest fault, and trials that tell mistakes apart.
+    """What a check has found: the simplest fault, and all trials.
 
     If the answer `hangs`, nothing runs it again.
     """
@@ -81,25 +82,109 @@ class Outcome:
     hangs: bool = False
 
 
-def outcome(task: Task, prop: Property, answer: Any) -> Outcome:
+Turn = tuple[list[Observation], Finding | None]
+
+
+class Run(Protocol):
+    """An answer on one input: each turn gives what a check has seen, and what was raised."""
+
+    def turn(self, draw: Draw, only: int | None = None) -> Turn:
+        """One run of the check."""
+
+    def skip(self) -> None:
+        """Leave out a turn, which decides nothing."""
+
+
+class Answer(Protocol):
+    """An answer that is judged, wherever it runs.
+
+    `tells_calls` is False where the calls of an answer are only told if they are asked for.
+    """
+
+    task: Task
+    tells_calls: bool
+
+    def limited(self, seconds: float) -> AbstractContextManager[None]:
+        """Raise Stopped if the answer computes for longer than some seconds within."""
+
+    def run(self, prop: Property, calls: bool = False) -> Run:
+        """The answer, as new, for a property; with its `calls` for a report."""
+
+    def paste(self, lines: Sequence[str]) -> tuple[Any, str]:
+        """The value of the last of some lines, and the exception that they raise, as text."""
+
+
+class LiveAnswer:
+    """An answer in this process: that of a notebook. `others` are those that a choice uses."""
+
+    tells_calls = True
+
+    def __init__(self, task: Task, answer: Any, others: tuple = ()):
+        self.task, self.answer = task, answer
+        self.subject = (answer, *others) if task.uses else answer
+
+    def limited(self, seconds: float) -> AbstractContextManager[None]:
+        return within(seconds)
+
+    def run(self, prop: Property, calls: bool = False) -> Run:
+        return LiveRun(self.task, prop, self.subject)
+
+    def paste(self, lines: Sequence[str]) -> tuple[Any, str]:
+        return run_lines(lines, {self.task.name: self.answer})
+
+
+class LiveRun:
+    """A run in this process, under the laws."""
+
+    def __init__(self, task: Task, prop: Property, subject: Any):
+        self.prop, self.subject = prop, guard_answer(task, subject)
+
+    def turn(self, draw: Draw, only: int | None = None) -> Turn:
+        return observe(self.prop, self.subject, draw, only)
+
+    def skip(self) -> None:
+        """Nothing: the answer is not run."""
+
+
+def run_lines(lines: Sequence[str], namespace: dict[str, Any]) -> tuple[Any, str]:
+    """The value of the last of some lines, without what it says after the call.
+
+    Instead of a value they may raise an exception, which is returned as text.
+    """
+    *first, last = lines
+    code = last.partition("  # ")[0]
+    namespace = {"torch": torch, **namespace}
+    try:
+        exec("\n".join(first), namespace)
+        if code.startswith("m = "):
+            exec(code, namespace)
+            return None, ""
+        return eval(code, namespace), ""
+    except Exception as error:
+        return None, describe(error)
+
+
+def outcome(prop: Property, answer: Answer) -> Outcome:
     """The simplest fault that a property finds in an answer."""
     result = Outcome()
+    task = answer.task
     limit = task.seconds
     try:
-        with within(task.seconds):
+        with answer.limited(task.seconds):
             for number in range(prop.draws):
                 limit = min(HANGS, task.seconds)
-                with within(limit):
-                    trial = try_answer(task, prop, answer, Draw(number))
+                with answer.limited(limit):
+                    trial = try_answer(prop, answer, Draw(number))
                 limit = task.seconds  # of all inputs: what stops the answer between two of them
                 result.trials.append(trial)
                 if trial.finding is None:
                     continue
                 result.finding = trial.finding
                 if not trial.finding.minor:
-                    find_rougher(task, prop, answer, result, number)
-                    _simplify(task, prop, answer, result)
+                    find_rougher(prop, answer, result, number)
+                    _simplify(prop, answer, result)
                     break
+            ask_for_calls(prop, answer, result)
     except Stopped:
         result.hangs = True
         if result.finding is None:
@@ -110,23 +195,23 @@ def outcome(task: Task, prop: Property, answer: Any) -> Outcome:
     return result
 
 
-def find_rougher(task: Task, prop: Property, answer: Any, result: Outcome, number: int) -> None:
+def find_rougher(prop: Property, answer: Answer, result: Outcome, number: int) -> None:
     """Of several wrong inputs, take one that raises an error or gives a wrong shape."""
     later = range(number + 1, min(number + 1 + ROUGHER, prop.draws))
     for other in later:
         if result.finding is None or result.finding.is_rough:
             return
-        trial = try_answer(task, prop, answer, Draw(other))
+        trial = try_answer(prop, answer, Draw(other))
         if trial.finding is not None and trial.finding.is_rough and not trial.finding.minor:
             result.finding = trial.finding
             result.trials.append(trial)
 
 
-def _simplify(task: Task, prop: Property, answer: Any, result: Outcome) -> None:
+def _simplify(prop: Property, answer: Answer, result: Outcome) -> None:
     """Shrink the input of the last trial, in turn 0 or 1 as it failed."""
 
     def fails(choices: list[int]) -> Trial | None:
-        trial = try_answer(task, prop, answer, Draw(0, choices))
+        trial = try_answer(prop, answer, Draw(0, choices))
         if trial.finding is None or trial.finding.measured == UNWRITTEN:
             return None
         if is_rough and not trial.finding.is_rough:
@@ -142,6 +227,18 @@ def _simplify(task: Task, prop: Property, answer: Any, result: Outcome) -> None:
         result.finding = simplest.finding
 
 
+def ask_for_calls(prop: Property, answer: Answer, result: Outcome) -> None:
+    """Try the reported input once more, with the calls that a report shows."""
+    finding = result.finding
+    if answer.tells_calls or finding is None or finding.measured == UNWRITTEN:
+        return
+    choices = next(trial.choices for trial in result.trials if trial.finding is finding)
+    told = try_answer(prop, answer, Draw(0, choices), calls=True)
+    if told.finding is not None:
+        result.trials.append(told)
+        result.finding = told.finding
+
+
 # One input, for a property that compares `masked_attention(scores, mask)` with the solution:
 #
 #     turn 0            scores 0, mask 0      the answer must agree with the solution
@@ -149,41 +246,44 @@ def _simplify(task: Task, prop: Property, answer: Any, result: Outcome) -> None:
 #     turn 1            scores 1, mask 1      the same objects with other numbers
 #     turn 0            scores 0, mask 0      once more: nothing of turn 1 may be left
 #
-# The solution goes through the same turns beside the answer. A fault in a later turn is reported as
+# The solution goes through the same turns before the answer. A fault in a later turn is reported as
 # that of a first call if a fresh answer has it too: that is the simpler thing to tell.
-def try_answer(task: Task, prop: Property, answer: Any, draw: Draw) -> Trial:
+def try_answer(prop: Property, answer: Answer, draw: Draw, calls: bool = False) -> Trial:
     """What is wrong with an answer on one input, and when it is called again.
 
     The later turns have other values of the same sizes, in some inputs at first for one argument
     alone, and then those of the first turn once more.
     """
-    subject = guard_answer(task, answer)
+    task = answer.task
+    run = answer.run(prop, calls)
     solution = guard_answer(task, task.solution)
     is_compared = inspect.isgeneratorfunction(prop.measure)
-    observations, raised = observe(prop, subject, draw)
+    first = draw
+    expected_at_first: list[Observation] = []
+    if is_compared:  # the solution makes the choices, also those that an error would cut off
+        expected_at_first = observe_solution(task, prop, solution, draw) or []
+        first = draw.again(draw.turn)
+    observations, raised = run.turn(first)
     if raised is not None and raised.measured == UNWRITTEN:
         return Trial(draw.choices, raised)
-    expected_at_first: list[Observation] = []
-    if is_compared:
-        expected_at_first = observe_solution(task, prop, solution, draw, draw.turn) or []
-    finding = find_fault(task, prop, draw, observations, raised, expected_at_first)
+    finding = find_fault(task, prop, draw, draw.turn, observations, raised, expected_at_first)
     for turn, only in plan_turns(task, prop, draw.choices):
         if finding is not None:
             break
+        later = draw.again(turn)
         expected: list[Observation] | None = expected_at_first
         if turn and is_compared:
-            expected = observe_solution(task, prop, solution, draw, turn, only)
+            expected = observe_solution(task, prop, solution, draw.again(turn), only)
         if expected is None:
+            run.skip()
             continue
-        later = draw.again(turn)
-        of_turn, raised = observe(prop, subject, later, only)
-        observations = [*observations, *of_turn]
+        of_turn, raised = run.turn(later, only)
         exact = only is not None
-        finding = find_fault(task, prop, later, of_turn, raised, expected, exact=exact)
+        finding = find_fault(task, prop, draw, turn, of_turn, raised, expected, exact=exact)
         if finding is not None:
-            first_fault = try_as_first_call(task, prop, answer, draw, turn)
+            first_fault = try_as_first_call(prop, answer, draw, turn, calls)
             finding = first_fault or as_later_call(finding)
-    return Trial(draw.choices, finding, observations)
+    return Trial(draw.choices, finding)
 
 
 def plan_turns(task: Task, prop: Property, choices: list[int]) -> list[tuple[int, int | None]]:
@@ -206,6 +306,7 @@ def find_fault(
     task: Task,
     prop: Property,
     draw: Draw,
+    turn: int,
     observations: list[Observation],
     raised: Finding | None,
     expected: list[Observation],
@@ -218,7 +319,7 @@ def find_fault(
     finding = find_difference(observations, raised, expected, draw)
     if finding is None or not expected or exact:
         return finding
-    near = draw.again(draw.turn, jitter=True)
+    near = draw.again(turn, jitter=True)
     moved, _ = observe(prop, guard_answer(task, task.solution), near)
     for observation, moved_one in zip(expected, moved, strict=False):
         observation.moved = distance(observation.value, moved_one.value)
@@ -232,29 +333,28 @@ def as_later_call(finding: Finding) -> Finding:
 
 
 def try_as_first_call(
-    task: Task, prop: Property, answer: Any, draw: Draw, turn: int
+    prop: Property, answer: Answer, draw: Draw, turn: int, calls: bool = False
 ) -> Finding | None:
     """What is wrong with an answer on the input of a later turn if it is the first."""
+    task = answer.task
     first = draw.again(turn)
-    observations, raised = observe(prop, guard_answer(task, answer), first)
     expected: list[Observation] = []
     if inspect.isgeneratorfunction(prop.measure):
         solution = guard_answer(task, task.solution)
-        expected = observe_solution(task, prop, solution, draw, turn) or []
-    return find_fault(task, prop, first, observations, raised, expected)
+        expected = observe_solution(task, prop, solution, draw.again(turn)) or []
+    observations, raised = answer.run(prop, calls).turn(first)
+    return find_fault(task, prop, draw, turn, observations, raised, expected)
 
 
 def observe_solution(
-    task: Task, prop: Property, solution: Any, draw: Draw, turn: int, only: int | None = None
+    task: Task, prop: Property, solution: Any, draw: Draw, only: int | None = None
 ) -> list[Observation] | None:
     """What the solution shows on an input; None if it has no result for mixed arguments."""
-    replayed = draw.again(turn)
-    observations, error = observe(prop, solution, replayed, only)
+    observations, error = observe(prop, solution, draw, only)
     if error is not None and only is not None:
         return None
     if error is not None:
-        raise RuntimeError(f"the solution of {task.id} fails on {replayed.choices}: {error}")
-    draw.choices = replayed.choices  # also those of the part that an error has cut off
+        raise RuntimeError(f"the solution of {task.id} fails on {draw.choices}: {error}")
     return observations
 
 
@@ -302,7 +402,7 @@ def find_difference(
                 moved=of_solution.moved,
             )
         except Finding as finding:
-            finding = with_arguments(finding, observation.arguments)
+            finding = with_arguments(finding, observation.about())
             finding.shown = Shown(observation.what, observation.value, observation.calls)
             if not finding.minor:
                 return finding
@@ -335,7 +435,7 @@ def observe(
             subject.end_turn()
     except Finding as finding:
         finding.shown = Shown("", None, calls_of(subject))
-        return observations, with_arguments(finding, arguments_of(subject))
+        return observations, with_arguments(finding, described(arguments_of(subject)))
     except (Stopped, Forged, KeyboardInterrupt):
         raise
     except BaseException as error:  # SystemExit as well would end the reader's kernel
@@ -345,7 +445,7 @@ def observe(
         raised = Finding(describe_error(error), "a result")
         raised.usual = advise_on(error, getattr(subject, "function", subject))
         raised.shown = Shown("", None, calls_of(subject))
-        return observations, with_arguments(raised, arguments_of(subject))
+        return observations, with_arguments(raised, described(arguments_of(subject)))
     return observations, None
 
 
@@ -372,31 +472,12 @@ def calls_of(subject: Any) -> list[Call]:
     return []
 
 
-def with_arguments(finding: Finding, arguments: dict[str, Any]) -> Finding:
-    """The finding together with the arguments of the call."""
-    about = described(arguments)
+def with_arguments(finding: Finding, about: str) -> Finding:
+    """The finding together with the arguments of the call in words."""
     if about and not finding.measured.startswith(("for ", UNWRITTEN)):
         finding.given = f"for {about}: "
         finding.measured = finding.given + finding.measured
     return finding
-
-
-def describe_error(error: BaseException) -> str:
-    """An exception in one line, with the line of the student's code that raised it."""
-    lines = str(error).strip().splitlines()
-    message = lines[0][:200] if lines else ""
-    return f"{type(error).__name__}: {message}{place_in(error)}"
-
-
-def place_in(error: BaseException) -> str:
-    """The line and function of a student's code that raised an exception, or ''."""
-    frames = traceback.extract_tb(error.__traceback__)
-    outside = [frame for frame in frames if not {*OURS} & {*Path(frame.filename).parents}]
-    foreign = ("site-packages", "<frozen ", str(Path(traceback.__file__).parent))
-    student = [frame for frame in outside if not any(part in frame.filename for part in foreign)]
-    if not student:
-        return ""
-    return f"{PLACE}{student[-1].lineno} of {student[-1].name}"
 
 
 def advise_on(error: BaseException, answer: Any) -> str:

@@ -6,7 +6,7 @@ from nmtcourse.homework.catalogue import find_task
 from nmtcourse.homework.grading import judge
 from nmtcourse.homework.inputs import Draw
 from nmtcourse.homework.limits import undisturbed
-from nmtcourse.homework.trials import try_answer
+from nmtcourse.homework.trials import LiveAnswer, try_answer
 
 IN_PLACE = """\
 if not torch.is_grad_enabled():
@@ -50,7 +50,7 @@ def test_a_wrong_answer_is_refused(how):
     answer = task.build(task.edited(edits))
     with undisturbed():
         assert any(
-            try_answer(task, prop, answer, Draw(number)).finding
+            try_answer(prop, LiveAnswer(task, answer), Draw(number)).finding
             for prop in task.properties
             for number in range(prop.draws)
         )

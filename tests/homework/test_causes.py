@@ -8,6 +8,7 @@ from nmtcourse.homework import causes
 from nmtcourse.homework.catalogue import assignments, find_task
 from nmtcourse.homework.grading import judge
 from nmtcourse.homework.limits import undisturbed
+from nmtcourse.homework.trials import LiveAnswer
 
 TASKS = [task for each in assignments().values() for task in each.tasks.values() if task.mistakes]
 
@@ -71,6 +72,6 @@ def test_codes_agree_up_to_rounding():
 def test_too_little_that_is_wrong_makes_no_digest():
     task = find_task("04.1")
     with undisturbed():
-        codes = causes.fingerprint(task, task.solution)
+        codes = causes.fingerprint(LiveAnswer(task, task.solution))
     assert causes.behaviour(task, codes) == ""
     assert causes.behaviour(task, ["x 1" for _ in codes]) != ""

@@ -7,7 +7,7 @@ from nightly import some
 
 from nmtcourse.homework.catalogue import assignments
 from nmtcourse.homework.grading import judge
-from nmtcourse.homework.trials import outcome
+from nmtcourse.homework.trials import LiveAnswer, outcome
 
 TASKS = [task for assignment in assignments().values() for task in assignment.tasks.values()]
 CHOICES = [task for task in TASKS if task.uses]
@@ -61,7 +61,8 @@ def test_a_choice_is_compared_with_ones_own_numbers(task):
     (name,) = task.uses
     used = next(t for t in assignments()[task.id[:2]].tasks.values() if t.name == name)
     wrong = used.wrong.values()
-    found = (outcome(task, task.properties[0], (task.solution, each)).finding for each in wrong)
+    answers = (LiveAnswer(task, task.solution, (each,)) for each in wrong)
+    found = [outcome(task.properties[0], answer).finding for answer in answers]
     assert any(finding and "your own function computes" in finding.expected for finding in found)
     nonsense = (used.build(used.student_source), None, lambda *given: given[0])
     for letter, function in zip("ABC", nonsense, strict=True):

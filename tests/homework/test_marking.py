@@ -15,6 +15,7 @@ from nmtcourse.homework import causes, marking, pages, progress, student, trials
 from nmtcourse.homework.catalogue import assignments, find_task
 from nmtcourse.homework.grading import grade, judge
 from nmtcourse.homework.limits import Stopped, undisturbed, within
+from nmtcourse.homework.trials import LiveAnswer
 from nmtcourse.main import main
 
 FOUR = assignments()["04"]
@@ -267,7 +268,7 @@ def test_endless_loops_of_an_answer_are_stopped_also_when_its_cause_is_looked_fo
     monkeypatch.setattr(find_task("04.1"), "seconds", 0.3)
     assert "stopped after 0.3 s" in str(judge(find_task("04.1"), endless))
     monkeypatch.setattr(causes, "SECONDS", 0.2)
-    assert {*causes.fingerprint(find_task("04.1"), endless)} == {"hangs"}
+    assert {*causes.fingerprint(LiveAnswer(find_task("04.1"), endless))} == {"hangs"}
 
 
 def test_an_endless_loop_is_run_once(monkeypatch):
