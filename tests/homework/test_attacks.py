@@ -9,7 +9,7 @@ from pathlib import Path
 import attacks
 import pytest
 
-from nmtcourse.homework import marking
+from nmtcourse.homework import marks
 
 ROOT = Path(__file__).resolve().parents[2]
 RECORD = json.loads((ROOT / "benchmarks/results/attacks.json").read_text("utf-8"))
@@ -41,6 +41,6 @@ def test_all_attacks_are_recorded_without_a_fault():
 def test_a_fault_would_be_seen():
     """The rows are compared with what each student must have."""
     lost = [student for student in attacks.STUDENTS if student.name == "honest-1"]
-    wrong = marking.Marked(Path("04_attention.ipynb"), attacks.FOUR)
+    wrong = marks.Marked(Path("04_attention.ipynb"), "04")
     assert attacks.faults_of(lost, [("honest-1", wrong)])["honest-1"] == "0 points, expected 20"
     assert attacks.faults_of(lost, [])["honest-1"].startswith("-1 points")

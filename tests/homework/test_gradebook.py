@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmtcourse.homework import gradebook, marking, submissions, tables
+from nmtcourse.homework import checking, gradebook, submissions, tables
 from nmtcourse.homework.catalogue import assignments
 from nmtcourse.homework.marks import Mark, Marked
 from nmtcourse.homework.reports import COLUMNS, points_rows, points_table, write_reports
@@ -27,7 +27,7 @@ def handed_in(at, *points):
         Mark(t.id, t.title, p, t.points, text=f"{t.id}\n  ```=1+1")
         for t, p in zip(tasks, points, strict=True)
     ]
-    return Marked(Path("04_attention.ipynb"), assignments()["04"], marks, submitted=at)
+    return Marked(Path("04_attention.ipynb"), "04", marks, submitted=at)
 
 
 @pytest.fixture
@@ -275,10 +275,10 @@ def test_a_check_writes_what_gradescope_reads(tmp_path, monkeypatch):
     marked = handed_in(ON_TIME, 4.0, 6.0, 8.0, 2.0)
     marked.path, asked = tmp_path / "04_attention.ipynb", []
     monkeypatch.setattr(
-        marking, "mark", lambda *given, **how: (asked.append((given, how)), marked)[1]
+        checking, "mark", lambda *given, **how: (asked.append((given, how)), marked)[1]
     )
     out = tmp_path / "results.json"
     given = ["homework", "check", str(marked.path), "--gradescope", str(out)]
     assert main(given) == 0 and json.loads(out.read_text("utf-8"))["score"] == 20.0
     ((arguments, how),) = asked
-    assert arguments == (marked.path,) and how["tasks"] == [] and how["confirmed"]
+    assert arguments == (marked.path,) and how["tasks"] == []

@@ -11,7 +11,7 @@ import pytest
 import torch
 from nightly import some
 
-from nmtcourse.homework import causes, marking, pages, progress, student, trials
+from nmtcourse.homework import causes, checking, pages, progress, student, trials
 from nmtcourse.homework.catalogue import assignments, find_task
 from nmtcourse.homework.grading import grade, judge
 from nmtcourse.homework.limits import Stopped, undisturbed, within
@@ -79,7 +79,7 @@ def test_a_class_is_graded_and_its_files_stay_as_they_are(tmp_path, capsys):
 def test_a_notebook_as_it_was_given_has_no_points(assignment, tmp_path):
     path = tmp_path / f"{assignment.stem}.ipynb"
     path.write_text(pages.notebook(assignment), "utf-8")
-    assert [mark.points for mark in marking.mark(path).marks] == [0] * len(assignment.tasks)
+    assert [mark.points for mark in checking.mark(path).marks] == [0] * len(assignment.tasks)
 
 
 STUBBORN = "while True:\n    try: sum(range(9999))\n    except BaseException: pass"
@@ -102,7 +102,7 @@ def test_cheating_and_endless_loops_cost_only_the_task_they_stand_in(tmp_path):
         cells["answer-04-3"]["source"] = ["while True:\n", "    pass"]
         order.append(code(STUBBORN, "stubborn"))
 
-    marked = marking.mark(write(tmp_path, change=cheat), cell_seconds=3)
+    marked = checking.mark(write(tmp_path, change=cheat), cell_seconds=3)
     assert [mark.points for mark in marked.marks] == [4, 6, 0, 2]
     told = " ".join(marked.notices)
     assert "04.1 was edited" in told and "04.2 was deleted" in told
@@ -130,7 +130,7 @@ def test_odd_things_in_a_notebook_cost_no_point(tmp_path):
     book = json.loads(path.read_text("utf-8"))
     book["metadata"]["kernelspec"] = {"name": "python388jvsc74a", "display_name": "Python [root]"}
     path.write_text(json.dumps(book), "utf-8")
-    marked = marking.mark(path)
+    marked = checking.mark(path)
     assert not path.exists() and marked.points == FOUR.points and marked.digest
     assert marked.notices == [
         "the check of 04.2 was edited; the original was run",
@@ -148,7 +148,7 @@ def test_a_page_that_is_pasted_twice_counts_its_best_answers(tmp_path):
         page = json.loads(pages.notebook(FOUR))["cells"]
         order += [{**cell, "id": f"{cell['id']}-2"} for cell in page]
 
-    marked = marking.mark(write(tmp_path, change=paste))
+    marked = checking.mark(write(tmp_path, change=paste))
     assert [mark.points for mark in marked.marks] == [4, 6, 0, 2]
     assert marked.marks[2].measured == "the process ended during the check"
     assert marked.notices == ["the page is in the notebook more than once; the best answers count"]
@@ -158,7 +158,7 @@ def test_a_page_that_is_pasted_twice_counts_its_best_answers(tmp_path):
     ("field", "value", "why"),
     [
         ("metadata", {"nbgrader": None}, "has empty nbgrader metadata"),
-        ("metadata", None, "is not a notebook"),
+        ("metadata", None, "has no metadata"),
         ("source", None, "has no source"),
     ],
 )
@@ -167,7 +167,7 @@ def test_a_notebook_with_a_damaged_cell_is_refused(tmp_path, field, value, why):
         cells["answer-04-2"][field] = value
 
     with pytest.raises(ValueError, match=why):
-        marking.mark(write(tmp_path, change=damage))
+        checking.mark(write(tmp_path, change=damage))
 
 
 @pytest.mark.nightly
@@ -219,10 +219,10 @@ def test_bad_input_is_explained(arguments, said, tmp_path, monkeypatch, capsys):
 def test_what_is_no_homework_is_refused(tmp_path):
     (tmp_path / NAME).write_text("{", "utf-8")
     with pytest.raises(ValueError, match="is not a notebook"):
-        marking.mark(tmp_path / NAME)
+        checking.mark(tmp_path / NAME)
     course = Path(__file__).parents[2] / "notebooks" / "04_scaled_dot_product_attention.ipynb"
     with pytest.raises(ValueError, match="no cell of homework 04; .* start 04"):
-        marking.mark(course)
+        checking.mark(course)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from nmtcourse.homework import marking, marks, progress, student
+from nmtcourse.homework import checking, marks, progress, student
 from nmtcourse.homework.catalogue import assignments, find_task
 from nmtcourse.homework.grading import grade, hint
 from nmtcourse.main import main
@@ -129,12 +129,12 @@ def test_points_are_shown_and_kept_a_task_at_a_time(here, capsys, monkeypatch):
     assert homework("start", "04", "--out", "my") == 0
     path, four = here / "my" / "04_attention.ipynb", assignments()["04"]
 
-    def mark(path, tasks, confirmed, report):
+    def mark(path, tasks, report):
         chosen = [t for t in four.tasks.values() if not tasks or t.id in tasks]
         done = [marks.Mark(t.id, t.title, t.points if tasks else 1.0, t.points) for t in chosen]
-        return marks.Marked(path, four, done, digest=student.digest(path))
+        return marks.Marked(path, four.number, done, digest=student.digest(path))
 
-    monkeypatch.setattr(marking, "mark", mark)
+    monkeypatch.setattr(checking, "mark", mark)
     (here / "my" / "progress.json").write_text("[", "utf-8")
     assert homework("check", path) == 1
     out, err = capsys.readouterr()
@@ -152,10 +152,10 @@ def test_points_are_shown_and_kept_a_task_at_a_time(here, capsys, monkeypatch):
 
 def test_concurrent_checks_lose_no_progress(here):
     assert homework("start", "04", "--out", "my") == 0
-    four, my = assignments()["04"], here / "my"
+    my = here / "my"
 
     def check(number):
-        marked = marks.Marked(my / f"04_{number}.ipynb", four, choices={"04.4": "ABC"[number % 3]})
+        marked = marks.Marked(my / f"04_{number}.ipynb", "04", choices={"04.4": "ABC"[number % 3]})
         student.keep(marked)
         progress.count("hints", "04.2", number, my)
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from nmtcourse.homework import apart, marking, pages, reports, submissions
+from nmtcourse.homework import apart, pages, reports, submissions
+from nmtcourse.homework.answers import written_answers
 from nmtcourse.homework.catalogue import assignments
 from nmtcourse.homework.grading import judge
 from nmtcourse.homework.marks import Mark, Marked
@@ -91,7 +92,7 @@ def marked(monkeypatch):
         for entry in entries:
             paths.append(entry.path)
             mark = Mark("04.1", "Softmax", 1, 4, cause="no maximum")
-            done(entry, Marked(entry.path, FOUR, [mark], [*entry.notices]))
+            done(entry, Marked(entry.path, FOUR.number, [mark], [*entry.notices]))
 
     monkeypatch.setattr(submissions, "judge_all", judge_all)
     return paths
@@ -215,8 +216,9 @@ def same_answers(folder, **sources):
         book = json.loads(PAGE)
         cell = next(cell for cell in book["cells"] if cell["id"] == "answer-04-1")
         cell["source"] = source or cell["source"]
-        place = folder / student / NAME
-        graded.append((student, marking.Marking(place, json.dumps(book).encode()).result))
+        sources = ["".join(c["source"]) for c in book["cells"] if c["cell_type"] == "code"]
+        answers = written_answers(sources, FOUR)
+        graded.append((student, Marked(folder / student / NAME, FOUR.number, answers=answers)))
     return reports.copies(graded)
 
 
@@ -238,7 +240,7 @@ def test_one_copied_task_is_found_among_others_that_differ(folder):
     code = {"04.1": reports.SHORT * "x", "04.2": reports.SHORT * "y"}
     more = {**code, "04.3": reports.SHORT * "z"}
     graded = [
-        (student, Marked(folder, FOUR, answers=answers))
+        (student, Marked(folder, FOUR.number, answers=answers))
         for student, answers in (
             ("ann", code),
             ("ben", more),
@@ -275,7 +277,7 @@ def test_the_same_wrong_numbers_are_noticed_where_no_known_mistake_is_the_reason
     graded = []
     for student, name in (("ann", "halved"), ("ben", "written_anew"), ("cem", "thirds")):
         mark = Mark("04.1", "Softmax", 0.0, 4.0, behaviour=digests[name])
-        graded.append((student, Marked(folder, FOUR, [mark])))
+        graded.append((student, Marked(folder, FOUR.number, [mark])))
     assert reports.copies(graded) == ["04.1: the same wrong numbers from ann, ben"]
 
 
