@@ -26,8 +26,8 @@ from typing import Any
 
 from nmtcourse import main as cli
 from nmtcourse.curves import draw_curves
-from nmtcourse.homework.capstone import CHALLENGES
 from nmtcourse.homework.catalogue import assignments
+from nmtcourse.projects.capstone import CHALLENGES
 from nmtcourse.teaching import neighbours
 from nmtlib.presets import load_settings, presets
 from nmtlib.training.history import read_history

@@ -10,11 +10,11 @@ from importlib import import_module
 from typing import Any
 
 _HOME = {
-    **dict.fromkeys(["assignments", "find_task"], "catalogue"),
-    **dict.fromkeys(["grade", "hint", "judge"], "grading"),
-    **dict.fromkeys(["again", "given"], "lines"),
-    "patient": "patients",
-    "examine": "examining",
+    **dict.fromkeys(["assignments", "find_task"], "homework.catalogue"),
+    **dict.fromkeys(["grade", "hint", "judge"], "homework.grading"),
+    **dict.fromkeys(["again", "given"], "homework.lines"),
+    "patient": "projects.patients",
+    "examine": "projects.examining",
 }
 __all__ = [*_HOME]
 
@@ -22,7 +22,7 @@ __all__ = [*_HOME]
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"nmtcourse.homework has no {name!r}; it has {', '.join(_HOME)}")
-    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    return getattr(import_module(f"nmtcourse.{_HOME[name]}"), name)
 
 
 def __dir__() -> list[str]:

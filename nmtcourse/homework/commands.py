@@ -182,7 +182,7 @@ def do_status(options: Namespace) -> None:
 def do_patient(options: Namespace) -> None:
     """Write a personal patient."""
     from nmtcourse.homework.chinese import language_of, speaks
-    from nmtcourse.homework.patients import write
+    from nmtcourse.projects.patients import write
 
     place = write(options.student, options.out)
     print(speaks(language_of())(f"your patient is {place}; its first lines say what to do"))
@@ -191,7 +191,7 @@ def do_patient(options: Namespace) -> None:
 def do_examine(options: Namespace) -> int:
     """Judge a treated patient; 1 if points are missing."""
     from nmtcourse.homework.chinese import language_of
-    from nmtcourse.homework.examining import POINTS, examine
+    from nmtcourse.projects.examining import POINTS, examine
 
     examination = examine(options.file)
     print(examination.as_text(language_of()))
@@ -200,7 +200,7 @@ def do_examine(options: Namespace) -> int:
 
 def do_capstone(options: Namespace) -> None:
     """Score a run and add it to a leaderboard."""
-    from nmtcourse.homework.capstone import POSSIBLE, add_line, capstone
+    from nmtcourse.projects.capstone import POSSIBLE, add_line, capstone
 
     entry = capstone(options.folder, options.name)
     add_line(options.board, entry)
@@ -212,7 +212,7 @@ def do_capstone(options: Namespace) -> None:
 
 def do_leaderboard(options: Namespace) -> None:
     """Print the best run of each name."""
-    from nmtcourse.homework.capstone import leaderboard, read_lines
+    from nmtcourse.projects.capstone import leaderboard, read_lines
 
     print(leaderboard(read_lines(options.files)))
 

@@ -8,8 +8,9 @@ from dataclasses import replace
 import pytest
 from runs_on_disk import set_anew
 
-from nmtcourse.homework import capstone as scoring
-from nmtcourse.homework.capstone import (
+from nmtcourse.main import main
+from nmtcourse.projects import capstone as scoring
+from nmtcourse.projects.capstone import (
     CHALLENGES,
     POSSIBLE,
     Entry,
@@ -18,7 +19,6 @@ from nmtcourse.homework.capstone import (
     leaderboard,
     read_lines,
 )
-from nmtcourse.main import main
 from nmtlib.run import SHIPPED, Run
 from nmtlib.training.history import read_history, write_history
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 from nightly import some
 
-from nmtcourse.homework.examining import POINTS, examine
-from nmtcourse.homework.patients import BUGS, can_be_flat, patient, planted, write
 from nmtcourse.main import main
+from nmtcourse.projects.examining import POINTS, examine
+from nmtcourse.projects.patients import BUGS, can_be_flat, patient, planted, write
 from nmtlib.model import attention
 
 FULL = sum(POINTS.values())

@@ -19,7 +19,7 @@ from nmtcourse.homework.apart import Host
 from nmtcourse.homework.chinese import speaks
 from nmtcourse.homework.compare import Finding
 from nmtcourse.homework.limits import Nowhere, Stopped, prepare, undisturbed, within
-from nmtcourse.homework.patients import Patient, agree, module_of, patient
+from nmtcourse.projects.patients import Patient, agree, module_of, patient
 
 SECONDS = 60.0  # for the file, and for each of two models
 EXAMINED = f"{__name__}:examined"  # what a host calls

@@ -1,6 +1,6 @@
 """Personal patients: a Transformer in one file, with bugs chosen by a student's name.
 
-`patient(student)` is always the same for a name; `nmtcourse.homework.examining` judges a treated
+`patient(student)` is always the same for a name; `nmtcourse.projects.examining` judges a treated
 patient.
 """
 
