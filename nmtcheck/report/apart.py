@@ -214,7 +214,7 @@ class Child:
             if not alive and (code := self.code()) is not None:
                 how = f"exit {code}" if code >= 0 else f"signal {-code}"
                 raise Ended("limit" if code == -signal.SIGPROF else how)
-            if size > most or len(rest) > MOST:
+            if size > most:
                 raise Ended("damaged")
             if arrived and alive and time.monotonic() < looked + LOOK:
                 continue

@@ -24,7 +24,6 @@ from typing import Any
 from nmtcheck.report.apart import DUMPABLE, Child, Ended, end_descendants, prctl, serve
 
 ROOT = Path(__file__).parents[2]
-MOST_OF_ALL = 2**28  # bytes of an answer of several messages
 HOSTS = set["Host"]()  # that live
 LOST = {
     "asleep": "its process was stopped by a signal",
@@ -127,7 +126,7 @@ def answer_in_copy(function: Callable[..., Any], arguments: dict[str, Any]) -> I
     """What a copy of this process answers; then nothing that it has started is left."""
     try:
         with Child(partial(call, function)) as copy:
-            yield from copy.messages(arguments, patience=2, most=MOST_OF_ALL)
+            yield from copy.messages(arguments, patience=2)
     finally:
         end_descendants(os.getpid())
 

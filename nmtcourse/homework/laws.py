@@ -76,7 +76,8 @@ class Careful:
 
     `arguments` has copies of the arguments of the last call. A `seeded` function has a seed or a
     generator, and may not use a global one. It may change the arguments that it `changes`. With a
-    number `only`, calls get the arguments of the turn before, except for one.
+    number `only`, calls get the arguments of the turn before, except for one. The laws are not
+    looked at if `watched` is False: for the solution, and for what was watched elsewhere.
     """
 
     def __init__(
@@ -86,8 +87,9 @@ class Careful:
         sealed: tuple[str, ...] = (),
         seeded: bool = False,
         changes: tuple[str, ...] = (),
+        watched: bool = True,
     ):
-        self.function = function
+        self.function, self.watched = function, watched
         self.__wrapped__ = function  # where `inspect` finds the names of the arguments
         self.mode = Without(forbidden)
         self.sealed, self.seeded, self.changes = sealed, seeded, changes
@@ -122,6 +124,14 @@ class Careful:
 
     def call_under_laws(self, function: Callable, args: Any, kwargs: Any, owner: Any = None) -> Any:
         """The result of a function, or of a method of `owner`. Raises Finding for a broken law."""
+        if not self.watched:
+            try:
+                result = function(*args, **kwargs)
+            except Exception as raised:
+                self.history[-1].raised = describe(raised)
+                raise
+            self.history[-1].value = copy_value(result)
+            return result
         arguments = name_arguments(function, args, kwargs)
         fixed = {name: value for name, value in arguments.items() if name not in self.changes}
         settings = process_settings()
@@ -221,8 +231,8 @@ class CarefulClass(Careful):
     twins: list[Any] | None = None
     constructor_arguments: Mapping[str, Any] = {}  # of the last object
 
-    def __init__(self, student_class: Any, methods: list[str]):
-        super().__init__(student_class)
+    def __init__(self, student_class: Any, methods: list[str], watched: bool = True):
+        super().__init__(student_class, watched=watched)
         if inspect.isclass(student_class):
             namespace: dict[str, Any] = {
                 name: self.guard_method(name) for name in methods if hasattr(student_class, name)
@@ -261,7 +271,7 @@ class CarefulClass(Careful):
         self.arguments = {name: copy_value(value) for name, value in arguments.items()}
         self.constructor_arguments = self.arguments
         self.note_call("__init__", None, self.arguments)
-        with unchanged(**arguments):
+        with unchanged(**(arguments if self.watched else {})):
             try:
                 student_object = self.function(*args, **kwargs)
             except Exception as raised:
@@ -520,6 +530,8 @@ def snapshots_equal(first: Any, second: Any) -> bool:
         if (first.shape, first.dtype, first.device) != (second.shape, second.dtype, second.device):
             return False
         if first.is_meta:  # it has no numbers
+            return True
+        if torch.equal(first, second):
             return True
         both_nan = (first != first) & (second != second)
         return bool(((first == second) | both_nan).all())

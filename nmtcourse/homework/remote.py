@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from nmtcheck.report.apart import Child, Ended, computed
-from nmtcourse.homework.answering import Keeper, without_solutions
+from nmtcourse.homework.answering import MOST_OF_ALL, Keeper, without_solutions
 from nmtcourse.homework.catalogue import assignment
 from nmtcourse.homework.compare import Finding
 from nmtcourse.homework.inputs import Draw
@@ -66,7 +66,8 @@ class Elsewhere(Child):
         where nothing comes back at all.
         """
         try:
-            messages = [*self.messages({"ask": request, "limit": limit}, patience=2)]
+            asked = {"ask": request, "limit": limit}
+            messages = [*self.messages(asked, patience=2, most=MOST_OF_ALL)]
         except Ended:
             raise ValueError(LOST) from None
         answer = messages[0] if messages else None
@@ -231,7 +232,7 @@ class RemoteRun:
         if not self.begun:
             self.replay = Replay(self.answer.task)
             subject = self.answer.make_subject(self.replay)
-            self.careful = guard_answer(self.answer.task, subject)
+            self.careful = guard_answer(self.answer.task, subject, watched=False)
         events = answer.get("events")
         if not isinstance(events, list):
             raise Forged(FORGED)

@@ -256,7 +256,7 @@ def try_answer(prop: Property, answer: Answer, draw: Draw, calls: bool = False) 
     """
     task = answer.task
     run = answer.run(prop, calls)
-    solution = guard_answer(task, task.solution)
+    solution = guard_answer(task, task.solution, watched=False)
     is_compared = inspect.isgeneratorfunction(prop.measure)
     first = draw
     expected_at_first: list[Observation] = []
@@ -320,7 +320,7 @@ def find_fault(
     if finding is None or not expected or exact:
         return finding
     near = draw.again(turn, jitter=True)
-    moved, _ = observe(prop, guard_answer(task, task.solution), near)
+    moved, _ = observe(prop, guard_answer(task, task.solution, watched=False), near)
     for observation, moved_one in zip(expected, moved, strict=False):
         observation.moved = distance(observation.value, moved_one.value)
     return find_difference(observations, raised, expected, draw)
@@ -340,7 +340,7 @@ def try_as_first_call(
     first = draw.again(turn)
     expected: list[Observation] = []
     if inspect.isgeneratorfunction(prop.measure):
-        solution = guard_answer(task, task.solution)
+        solution = guard_answer(task, task.solution, watched=False)
         expected = observe_solution(task, prop, solution, draw.again(turn)) or []
     observations, raised = answer.run(prop, calls).turn(first)
     return find_fault(task, prop, draw, turn, observations, raised, expected)
@@ -449,13 +449,16 @@ def observe(
     return observations, None
 
 
-def guard_answer(task: Task, answer: Any) -> Any:
-    """An answer under the guards of its task; one that may change things, or a value, as it is."""
+def guard_answer(task: Task, answer: Any, watched: bool = True) -> Any:
+    """An answer under the guards of its task; one that may change things, or a value, as it is.
+
+    If it is not `watched`, only what it is called with is as for others.
+    """
     if not task.pure or not callable(answer):
         return answer
     if inspect.isclass(answer):
-        return CarefulClass(answer, methods_of(task.solution))
-    return Careful(answer, task.forbidden, task.sealed, task.seeded, task.changes)
+        return CarefulClass(answer, methods_of(task.solution), watched)
+    return Careful(answer, task.forbidden, task.sealed, task.seeded, task.changes, watched)
 
 
 def arguments_of(subject: Any) -> dict[str, Any]:
