@@ -27,6 +27,7 @@ from typing import Any
 import nmtcourse.homework
 from nmtcheck.report.apart import Child, Ended
 from nmtcourse.homework import masters
+from nmtcourse.homework.compare import Finding
 from nmtcourse.homework.inputs import Draw
 from nmtcourse.homework.limits import Nowhere, Stopped, prepare, undisturbed, within
 from nmtcourse.homework.lines import arguments_of_call
@@ -154,7 +155,7 @@ class Student:
                 recorder.task = next(used for used in self.tasks.values() if used.name == name)
                 others.append(answer if name in solved else recorder.wrap_answer(answer))
             self.recorded = (self.recorded, *others)
-        return {"kinds": [*map(kind_of, answers)], "value": encode(answers[0])}
+        return {"kinds": [*map(kind_of, answers)], "value": encode_or_name(answers[0])}
 
     def try_input(
         self, number: int, draw: Any, turn: int, turns: list[Any], calls: bool, seconds: float
@@ -198,9 +199,14 @@ class Student:
         message: Message = {"fault": encode_finding(raised)}
         if not self.sends_values(self.prop):
             return message | {"events": self.recorder.events}
-        return message | self.seen(observations, raised) | {"choices": draw.choices}
+        message["choices"] = draw.choices
+        try:
+            return message | self.seen(observations)
+        except Exception as error:  # too large, nested too deeply, or a class of its own
+            fault = Finding(f"a result that cannot be sent: {error}"[:300], "an answer")
+            return message | {"seen": [], "fault": encode_finding(fault)}
 
-    def seen(self, observations: list[Observation], raised: Any) -> Message:
+    def seen(self, observations: list[Observation]) -> Message:
         """What a check has seen, as data: what it is and its value; with calls, also which."""
         rows: list[list[Any]] = [[seen.what, encode(seen.value)] for seen in observations]
         if not self.calls:
@@ -215,7 +221,7 @@ class Student:
         try:
             with undisturbed(), within(seconds):
                 value, raised = run_lines(lines, {self.task.name: self.answer})
-                return {"value": encode(value), "raised": raised}
+                return {"value": encode_or_name(value), "raised": raised}
         except Stopped:
             return {"stopped": True}
 
@@ -224,6 +230,14 @@ class Student:
         task = self.tasks[id]
         answer = self.shell.user_ns[task.name]
         return arguments_of_call(task, answer, number, choices, place)
+
+
+def encode_or_name(value: Any) -> Any:
+    """A value as data; only the name of its class if it cannot be sent."""
+    try:
+        return encode(value)
+    except Exception:  # too large, nested too deeply, or a class of its own
+        return {"opaque": type(value).__name__[:80]}
 
 
 def kind_of(answer: Any) -> str:

@@ -267,3 +267,10 @@ def test_findings_and_calls_come_back_as_they_were():
             decode_calls(data)
     with pytest.raises(Forged):
         decode_finding({"measured": 3})
+
+
+@pytest.mark.slow
+def test_a_result_that_cannot_be_sent_is_wrong_and_ends_nothing(tmp_path):
+    source = "import torch\ndef stable_softmax(scores):\n    return torch.zeros(2**26)"
+    mark = mark_of(tmp_path, source)
+    assert mark.points == 0 and "a result that cannot be sent: a tensor of" in mark.measured
