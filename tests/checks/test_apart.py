@@ -124,8 +124,8 @@ def test_the_orphans_of_a_process_end_with_it_and_nothing_else_does(tmp_path):
 
 def steps(request):
     """Two steps that compute, and a child of the code that comes back."""
-    for seconds in (0.3, 9):
-        yield {"limit": 0.5, "seconds": seconds}
+    for seconds in (0.3, 60):
+        yield {"seconds": seconds}
         if os.fork():
             os.wait()
             until = time.process_time() + seconds
@@ -150,12 +150,13 @@ def flood(request):
 
 @LINUX
 @pytest.mark.parametrize(
-    ("work", "most", "how"), [(steps, 2, "limit"), (garbage, 2, "damaged"), (flood, 17, "damaged")]
+    ("work", "limit", "most", "how"),
+    [(steps, 2, 2, "limit"), (garbage, 60, 2, "damaged"), (flood, 60, 17, "damaged")],
 )
-def test_messages_come_until_a_process_is_ended(work, most, how):
+def test_messages_come_until_a_process_is_ended(work, limit, most, how):
     came = []
     with Child(work) as child, pytest.raises(Ended, match=how):
-        for message in child.messages(limit=60):
+        for message in child.messages(limit=limit):
             came.append(message)
     assert 1 <= len(came) <= most
 
