@@ -29,7 +29,7 @@ import torch
 from mutation_page import table
 
 from nmtcheck import Adapter, Sizes, ours, run_checks
-from nmtcheck.bugs import BUGS, Bug, get
+from nmtcourse.bugs import BUGS, Bug, get
 from nmtcourse.provenance import describe_machine
 from nmtlib.data import batching
 from nmtlib.inference import search

@@ -17,7 +17,7 @@ def table(result: dict[str, Any]) -> str:
         "Written by `python benchmarks/mutation.py` from `results/mutation.json`.",
         "",
         f"**{result['caught']} of {result['planted']}** planted bugs are caught by a check that "
-        "their entry in `nmtcheck/bugs` names; alarms on the clean code: "
+        "their entry in `nmtcourse/bugs` names; alarms on the clean code: "
         f"{len(clean['failed'])}.",
         "",
         f"{result['in_model']} of them are in the model: they change its construction, its forward "

@@ -23,8 +23,8 @@ from typing import Any
 
 import torch
 
-from nmtcheck.bugs import BUGS, Bug
-from nmtcheck.bugs.planting import Edit
+from nmtcourse.bugs import BUGS, Bug
+from nmtcourse.bugs.planting import Edit
 from nmtcourse.homework.compare import Finding, same
 from nmtlib.files import write_atomically
 from nmtlib.model import attention, embeddings, layers, transformer

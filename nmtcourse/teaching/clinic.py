@@ -10,8 +10,8 @@ from tempfile import TemporaryDirectory
 import torch
 from torch.nn import functional as F
 
-from nmtcheck import bugs
 from nmtcheck.report.report import Report
+from nmtcourse import bugs
 from nmtcourse.teaching.language import mark, say
 from nmtcourse.teaching.learning import Loop, Recipe, encoded, small_model
 from nmtlib.data import corpora

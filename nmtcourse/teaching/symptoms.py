@@ -8,7 +8,7 @@ from itertools import groupby
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 
-from nmtcheck import bugs
+from nmtcourse import bugs
 from nmtcourse.teaching.language import say
 from nmtcourse.teaching.style import COLOURS
 

@@ -11,7 +11,7 @@ import torch
 from nightly import some
 
 from nmtcheck import ours, run_checks
-from nmtcheck.bugs import BUGS, Bug, edited, get, plant, planting
+from nmtcourse.bugs import BUGS, Bug, edited, get, plant, planting
 from nmtlib.data import batching
 from nmtlib.inference import search
 from nmtlib.model import attention, embeddings, layers, transformer
@@ -216,7 +216,7 @@ def test_an_unknown_key_names_the_closest():
     assert get("pad-in-loss").number == 32
     with pytest.raises(ValueError, match="did you mean attention-no-scale"):
         get("atention-no-scale")
-    with pytest.raises(ValueError, match="keys are in nmtcheck.bugs.BUGS"):
+    with pytest.raises(ValueError, match="keys are in nmtcourse.bugs.BUGS"):
         plant("§§§")
 
 

@@ -17,9 +17,9 @@ from some_checks import ONLY
 from test_programs import FOUND as PROGRAM_FAULTS
 
 from nmtcheck import CHECKS, Adapter, Result, check, ours, run_checks
-from nmtcheck.bugs import BUGS
 from nmtcheck.registry import CAUSES
 from nmtcheck.report.relations import RELATIONS, reproduction
+from nmtcourse.bugs import BUGS
 
 OURS = ours()
 

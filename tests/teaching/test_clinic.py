@@ -2,7 +2,7 @@
 
 from itertools import pairwise
 
-from nmtcheck import bugs
+from nmtcourse import bugs
 from nmtcourse.teaching import clinic, learning, load_toy
 from nmtlib.data import corpora
 

@@ -9,7 +9,7 @@ from attempts import SEEDS, answers_of, require_function, require_refused, requi
 from torch import nn
 from torch.nn import functional as F
 
-from nmtcheck import bugs
+from nmtcourse import bugs
 from nmtcourse.teaching import load_toy
 from nmtlib.data import PAD
 from nmtlib.model import MultiHeadAttention, Transformer, scaled_dot_product_attention

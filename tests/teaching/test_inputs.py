@@ -18,7 +18,7 @@ import torch
 from asking import page
 from torch import nn
 
-from nmtcheck import bugs
+from nmtcourse import bugs
 from nmtcourse.teaching import load_toy, small
 from nmtcourse.teaching.inputs import UnknownKind, identify, read_inputs
 from nmtcourse.teaching.records import changed_names

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any
 
-from nmtcheck import bugs
+from nmtcourse import bugs
 from nmtcourse.teaching.course import exact_matches, load_toy
 from nmtcourse.teaching.exercises import Wrong, agree, call
 from nmtcourse.teaching.language import say

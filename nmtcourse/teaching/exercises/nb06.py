@@ -9,7 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nmtcheck import bugs, ours, run_checks
+from nmtcheck import ours, run_checks
+from nmtcourse import bugs
 from nmtcourse.teaching.exercises import Wrong, agree, call, require_equal, show
 from nmtcourse.teaching.language import say
 from nmtlib.specials import BOS, PAD

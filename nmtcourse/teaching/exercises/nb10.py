@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import torch
 from torch import Tensor
 
-from nmtcheck import bugs
+from nmtcourse import bugs
 from nmtcourse.teaching.course import load_toy
 from nmtcourse.teaching.exercises import Wrong, call, equal, require_equal, show
 from nmtcourse.teaching.language import say

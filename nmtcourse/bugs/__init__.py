@@ -18,8 +18,8 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from nmtcheck.bugs.bug import Bug, read_bugs
-from nmtcheck.bugs.planting import edited
+from nmtcourse.bugs.bug import Bug, read_bugs
+from nmtcourse.bugs.planting import edited
 from nmtlib.errors import did_you_mean
 
 __all__ = ["BUGS", "Bug", "edited", "get", "plant"]
@@ -34,7 +34,7 @@ def get(key: str) -> Bug:
     """The bug of that key.  Raises ValueError for an unknown one, naming the closest."""
     bugs = {bug.key: bug for bug in BUGS}
     if key not in bugs:
-        hint = did_you_mean(str(key), bugs) or "; the keys are in nmtcheck.bugs.BUGS"
+        hint = did_you_mean(str(key), bugs) or "; the keys are in nmtcourse.bugs.BUGS"
         raise ValueError(f"there is no bug {key!r} in the catalogue{hint}")
     return bugs[key]
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nmtcheck.bugs.planting import Edit, diff, edited
+from nmtcourse.bugs.planting import Edit, diff, edited
 
 
 @dataclass(frozen=True)
