@@ -1,12 +1,15 @@
 """Does every silent bug of the catalogue set off an alarm?  Plant each and run the checks.
 
     python benchmarks/mutation.py                     # all bugs, all checks, a short training each
-    python benchmarks/mutation.py --quick             # only the checks that a bug names
+    python benchmarks/mutation.py --quick             # only what a bug names
     python benchmarks/mutation.py --only pad-in-loss  # one bug (or several)
 
 Writes results/mutation.json and MUTATION.md beside this script, except with --quick or --only.
-Exit status 1 where the clean code raises an alarm, or a bug is caught by none of the checks that
-its entry names.
+A bug that no check of a whole model can see names unit tests of nmtlib; they run in a process of
+their own, with the bug in place before anything is imported.
+
+Exit status 1 where the clean code raises an alarm, or a bug is caught by nothing that its entry
+names.
 """
 
 from __future__ import annotations
@@ -15,10 +18,11 @@ import argparse
 import contextlib
 import json
 import math
+import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from multiprocessing import get_context
@@ -112,6 +116,30 @@ def short_adapter() -> Adapter:
     return Adapter(name="short", make_model=ours().make_model)
 
 
+PLANTED = """
+import sys
+import pytest
+from contextlib import nullcontext
+from nmtcourse.bugs import plant
+
+key, *tests = sys.argv[1:]
+with plant(key) if key else nullcontext():
+    raise SystemExit(pytest.main(["-q", "-p", "no:cacheprovider", "-m", "", *tests]))
+"""
+
+
+def fail(tests: Iterable[str], key: str = "") -> bool:
+    """Whether some of these unit tests fail, with a bug planted.
+
+    Raises RuntimeError where they could not run.
+    """
+    command = [sys.executable, "-c", PLANTED, key, *tests]
+    done = subprocess.run(command, cwd=FOLDER.parent, capture_output=True, text=True)
+    if done.returncode not in (0, 1):  # of pytest: all passed, or some failed
+        raise RuntimeError(f"{' '.join(tests)} could not run: {done.stdout[-500:]}{done.stderr}")
+    return done.returncode == 1
+
+
 def runs_in_model() -> bool:
     """Whether a planted function is called where a model is made, called and differentiated."""
     called: set[str] = set()
@@ -149,7 +177,9 @@ def row(key: str, quick: bool) -> dict[str, Any]:
         return {**entry, "planted": False, "why_not": bug.why_not}
     found = examine(bug, quick=quick)
     missed = [id for id in bug.caught_by if id not in found["failed"]]
-    verdict = {"caught": len(missed) < len(bug.caught_by), "caught_by": list(bug.caught_by)}
+    missed += [test for test in bug.tests if not fail([test], key)]
+    named = [*bug.caught_by, *bug.tests]
+    verdict = {"caught": len(missed) < len(named), "caught_by": named}
     return {**entry, "planted": True, **verdict, "missed_by": missed, **found}
 
 
@@ -183,6 +213,9 @@ def measure(keys: list[str], quick: bool, workers: int, everything: bool) -> dic
     clean = examine(None, quick=quick)
     if not quick:  # how far chance alone moves the figures
         clean["losses_of_other_seeds"] = [train_a_little(seed)["loss"] for seed in (1, 2, 3)]
+    tests = {test for key in keys for test in get(key).tests}
+    if tests and fail(sorted(tests)):
+        clean["failed"]["unit tests"] = {"verdict": "failed", "measured": "on the clean code"}
     for id, alarm in clean["failed"].items():
         print(f"false alarm on clean code: {id}: {alarm['measured']}")
     for id in clean.get("short", []):
@@ -216,7 +249,7 @@ def parse() -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--only", nargs="+", metavar="KEY", default=[], help="plant these bugs")
-    parser.add_argument("--quick", action="store_true", help="run only the checks that a bug names")
+    parser.add_argument("--quick", action="store_true", help="run only what a bug names")
     parser.add_argument(
         "--workers", type=int, default=2, help="processes; one thread each (default: 2)"
     )

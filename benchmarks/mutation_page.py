@@ -16,8 +16,8 @@ def table(result: dict[str, Any]) -> str:
         "",
         "Written by `python benchmarks/mutation.py` from `results/mutation.json`.",
         "",
-        f"**{result['caught']} of {result['planted']}** planted bugs are caught by a check that "
-        "their entry in `nmtcourse/bugs` names; alarms on the clean code: "
+        f"**{result['caught']} of {result['planted']}** planted bugs are caught by a check or a "
+        "unit test that their entry in `nmtcourse/bugs` names; alarms on the clean code: "
         f"{len(clean['failed'])}.",
         "",
         f"{result['in_model']} of them are in the model: they change its construction, its forward "
@@ -45,7 +45,7 @@ def merged(bugs: list[dict[str, Any]]) -> list[str]:
     if not gone:
         return []
     names = ", ".join(f"`{id}`" for id in gone)
-    return [f"Since this was measured, these checks have become parts of others: {names}.", ""]
+    return [f"Since this was measured, these checks became parts of others or tests: {names}.", ""]
 
 
 def table_row(bug: dict[str, Any], clean: dict[str, Any]) -> str:
@@ -53,7 +53,10 @@ def table_row(bug: dict[str, Any], clean: dict[str, Any]) -> str:
     begin = f"| {bug['number']} | {bug['title']} |"
     if not bug["planted"]:
         return f"{begin} | | not planted: {bug['why_not']} | | |"
-    named = [f"`{id}`" if id in bug["failed"] else f"~~`{id}`~~" for id in bug["caught_by"]]
+    named = []
+    for id in bug["caught_by"]:
+        shown = id.partition("::")[0].removeprefix("tests/")
+        named.append(f"~~`{shown}`~~" if id in bug["missed_by"] else f"`{shown}`")
     also = [f"`{id}`" for id in bug["failed"] if id not in bug["caught_by"]]
     shown = also if len(also) <= 3 else [*also[:2], f"{len(also) - 2} more"]
     figures = f"{figure(bug, clean, 'loss', '.3f')} | {figure(bug, clean, 'right', '.0%')}"

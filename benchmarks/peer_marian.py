@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor, nn
 
-from nmtcheck.adapter import Adapter, Hypothesis, Sizes
+from nmtcheck.adapter import Adapter, Sizes
 
 PAD, BOS, EOS = 0, 1, 2
 
@@ -39,29 +40,20 @@ def logits(model: nn.Module, source: Tensor, target: Tensor) -> Tensor:
     return model(input_ids=source, attention_mask=mask, decoder_input_ids=target).logits
 
 
-def beam_search(
-    model: nn.Module, source: Tensor, beam: int, penalty: float, longest: int
-) -> list[list[Hypothesis]]:
-    """The hypotheses of each source, without scores."""
-    ids = model.generate(
+@torch.no_grad()
+def translate(model: nn.Module, words: list[str], longest: int) -> list[str]:
+    """A beam search for the words w4, w5, and so on."""
+    source = torch.tensor([[*(int(word[1:]) for word in words), EOS]])
+    (ids,) = model.eval().generate(
         source,
-        attention_mask=(source != PAD).long(),
-        num_beams=beam,
-        num_return_sequences=beam,
+        attention_mask=torch.ones_like(source),
+        num_beams=3,
         do_sample=False,
-        length_penalty=penalty,
-        max_new_tokens=longest + 1,
+        length_penalty=1.0,
+        max_new_tokens=longest,
         early_stopping=False,
     )
-    rows = [row[1:] for row in ids.tolist()]
-    ended = [row[: row.index(EOS)] if EOS in row else row for row in rows]
-    found = [([i for i in row if i != PAD], None) for row in ended]
-    return [found[i : i + beam] for i in range(0, len(found), beam)]
-
-
-def greedy(model: nn.Module, source: Tensor, longest: int) -> list[list[int]]:
-    """A beam of one."""
-    return [hypotheses[0][0] for hypotheses in beam_search(model, source, 1, 0.0, longest)]
+    return [f"w{i}" for i in ids.tolist() if i not in (PAD, BOS, EOS)]
 
 
 def marian() -> Adapter:
@@ -73,9 +65,8 @@ def marian() -> Adapter:
         pad=PAD,
         bos=BOS,
         eos=EOS,
-        pad_unsmoothed=False,
+        source_eos=True,
         make_model=make_model,
         logits=logits,
-        beam=beam_search,
-        greedy=greedy,
+        translate=translate,
     )

@@ -2,21 +2,19 @@
 
 Tensors are time-major (T, B, D); lengths tell what is padding; one matrix projects queries, keys
 and values; the model shifts the target itself; sources begin with BOS; PAD is 1 and BOS is 2;
-dropout is 0.1 and smoothing 0.1 whatever is asked for; the embedding of the target is the output
-layer; scores of hypotheses are not returned.
+dropout is 0.1 whatever is asked for; the embedding of the target is the output layer.
 """
 
 from __future__ import annotations
 
-import copy
 import math
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
-from torch.nn.utils.rnn import pad_sequence
 
-from nmtcheck.adapter import Adapter, Hypothesis, IdBatch, IdPair, Sizes, Updates
+from nmtcheck.adapter import Adapter, Sizes
 
 UNK, PAD, BOS, EOS = range(4)
 DROPOUT, SMOOTHING = 0.1, 0.1
@@ -124,86 +122,44 @@ def logits(model: TimeMajor, source: Tensor, target: Tensor) -> Tensor:
     return model(source.T, (source != PAD).sum(1), longer.T).transpose(0, 1)
 
 
-def make_batch(pairs: list[IdPair]) -> IdBatch:
-    """Sources from BOS to EOS, and targets shifted once."""
-    source, target = (
-        pad_sequence([torch.tensor([BOS, *pair[side], EOS]) for pair in pairs], True, PAD)
-        for side in (0, 1)
-    )
-    return source, target[:, :-1], target[:, 1:]
+def epoch(model: TimeMajor, batches: list[Any], training: bool) -> float:
+    """The mean loss over the tokens of some batches; with `training`, an update after each.
 
-
-def summed_loss(model: TimeMajor, pairs: list[IdPair], smoothing: float) -> tuple[Tensor, int]:
-    """The loss summed over the tokens of a batch, and their number."""
-    source, target, labels = make_batch(pairs)
-    total = loss(logits(model, source, target), labels, smoothing, "sum")
-    return total, int((labels != PAD).sum())
-
-
-def loss(table: Tensor, labels: Tensor, smoothing: float, reduction: str = "mean") -> Tensor:
-    """Cross-entropy as torch smooths it."""
-    options = {"ignore_index": PAD, "label_smoothing": smoothing, "reduction": reduction}
-    return F.cross_entropy(table.flatten(0, 1), labels.flatten(), **options)
-
-
-def schedule(update: int) -> float:
-    """Linear rise over eight updates, then constant."""
-    return 0.01 * min(update / 8, 1)
-
-
-def train(model: TimeMajor, updates: Updates, clip: float, first: int = 1) -> None:
-    """One step for each update, over the sum of its tokens."""
-    optimizer = torch.optim.Adam(model.parameters(), lr=schedule(first), betas=(0.9, 0.98))
-    for number, update in enumerate(updates, start=first):
-        model.train()
-        optimizer.zero_grad()
-        totals = [summed_loss(model, batch, SMOOTHING) for batch in update]
-        (sum(total for total, _ in totals) / sum(count for _, count in totals)).backward()
-        nn.utils.clip_grad_norm_(model.parameters(), clip)
-        optimizer.param_groups[0]["lr"] = schedule(number)
-        optimizer.step()
-
-
-@torch.no_grad()
-def validate(model: TimeMajor, pairs: list[IdPair]) -> float:
-    """Perplexity over batches of two; the mode is restored."""
-    training = model.training
-    model.eval()
-    totals = [summed_loss(model, pairs[n : n + 2], 0.0) for n in range(0, len(pairs), 2)]
+    The loss of a batch is summed, and divided once; the mode is as before afterwards.
+    """
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.005, betas=(0.9, 0.98))
+    before, total, count = model.training, 0.0, 0
     model.train(training)
-    return math.exp(sum(float(total) for total, _ in totals) / sum(count for _, count in totals))
-
-
-def fit(
-    model: TimeMajor, training: list[IdPair], validation: list[IdPair], epochs: int
-) -> tuple[nn.Module, list[float]]:
-    """Train; what is returned is a copy of the best epoch's model."""
-    history, best = list[float](), model
-    for epoch in range(epochs):
-        updates = [[training[n : n + 6]] for n in range(0, len(training), 6)]
-        train(model, updates, 1.0, first=1 + epoch * len(updates))
-        history.append(validate(model, validation))
-        best = copy.deepcopy(model) if history[-1] == min(history) else best
-    return best, history
-
-
-def beam_search(
-    model: TimeMajor, source: Tensor, beam: int, penalty: float, longest: int
-) -> list[list[Hypothesis]]:
-    """Sentence after sentence; a finished hypothesis leaves the beam, which stays full."""
-    return [search_one(model, row[row != PAD], beam, penalty, longest) for row in source]
+    for batch in batches:
+        labels = batch.trg[:, 1:]
+        options = {"ignore_index": PAD, "label_smoothing": SMOOTHING * training}
+        with torch.set_grad_enabled(training):
+            table = model(batch.src.T, (batch.src != PAD).sum(1), batch.trg.T).transpose(0, 1)
+            summed = F.cross_entropy(
+                table.flatten(0, 1), labels.flatten(), reduction="sum", **options
+            )
+        words = int((labels != PAD).sum())
+        if training:
+            optimizer.zero_grad()
+            (summed / words).backward()
+            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+        total, count = total + float(summed), count + words
+    model.train(before)
+    return total / count
 
 
 @torch.no_grad()
-def search_one(
-    model: TimeMajor, words: Tensor, beam: int, penalty: float, longest: int
-) -> list[Hypothesis]:
-    """Takes the best 2 * beam continuations at once, so that enough are left of those that end."""
+def search(model: TimeMajor, words: Tensor, beam: int, longest: int) -> list[int]:
+    """The best hypothesis by mean log-probability; a finished one leaves the beam.
+
+    Takes the best 2 * beam continuations at once, so that enough are left of those that end.
+    """
     model.eval()
     lengths = torch.tensor([len(words)])
     memory = model.encode(words[:, None], lengths)
     said, scores, finished = torch.full((1, 1), BOS), torch.zeros(1), list[tuple]()
-    for length in range(1, longest + 2):
+    for length in range(1, longest + 1):
         table = model.decode(said, memory.expand(-1, said.size(1), -1), lengths)[-1]
         total = (scores[:, None] + table.log_softmax(-1)).flatten()
         best, where = total.topk(min(2 * beam, len(total)))
@@ -212,19 +168,19 @@ def search_one(
         for score, parent in zip(
             best[:beam][ends[:beam]], parents[:beam][ends[:beam]], strict=True
         ):
-            finished.append((float(score) / length**penalty, said[1:, parent].tolist()))
+            finished.append((float(score) / length, said[1:, parent].tolist()))
         if len(finished) >= beam:
             break
         kept = (~ends).nonzero()[:beam, 0]
         said = torch.cat([said[:, parents[kept]], tokens[kept][None]])
         scores = best[kept]
-    ranked = sorted(finished, reverse=True)[:beam] or [(0.0, said[1:, 0].tolist())]
-    return [(ids, None) for _, ids in ranked]
+    return max(finished)[1] if finished else said[1:, 0].tolist()
 
 
-def greedy(model: TimeMajor, source: Tensor, longest: int) -> list[list[int]]:
-    """A beam of one."""
-    return [found[0][0] for found in beam_search(model, source, 1, 0.0, longest)]
+def translate(model: TimeMajor, words: list[str], longest: int) -> list[str]:
+    """A beam search for the words w4, w5, and so on."""
+    source = torch.tensor([BOS, *(int(word[1:]) for word in words), EOS])
+    return [f"w{i}" for i in search(model, source, 3, longest)]
 
 
 def time_major() -> Adapter:
@@ -235,15 +191,9 @@ def time_major() -> Adapter:
         bos=BOS,
         eos=EOS,
         source_bos=True,
-        pad_unsmoothed=False,
+        source_eos=True,
         make_model=TimeMajor,
         logits=logits,
-        loss=lambda table, labels, smoothing: loss(table, labels, SMOOTHING),
-        make_batch=make_batch,
-        schedule=schedule,
-        train=train,
-        validate=validate,
-        fit=fit,
-        greedy=greedy,
-        beam=beam_search,
+        epoch=epoch,
+        translate=translate,
     )

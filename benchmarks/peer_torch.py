@@ -6,16 +6,14 @@ design.
 
 from __future__ import annotations
 
-import copy
 import math
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
-from torch.nn.utils.rnn import pad_sequence
 
-from nmtcheck.adapter import Adapter, Hypothesis, IdBatch, IdPair, Sizes, Updates
+from nmtcheck.adapter import Adapter, Sizes
 
 PAD, BOS, EOS = 0, 1, 2
 
@@ -99,35 +97,16 @@ class TorchTransformer(nn.Module):
 
 
 @torch.no_grad()
-def greedy(model: TorchTransformer, source: Tensor, max_length: int) -> list[list[int]]:
-    """The most probable next token of every sentence, until all have said EOS; without a cache."""
-    memory, said = model.encode(source), torch.full((len(source), 1), BOS)
-    for _ in range(max_length):
-        said = torch.cat([said, model.decode(said, memory, source)[:, -1:].argmax(-1)], dim=1)
-        if (said == EOS).any(1).all():
-            break
-    rows = [row[1:] for row in said.tolist()]
-    return [row[: row.index(EOS)] if EOS in row else row for row in rows]
-
-
-def beam_search(
-    model: TorchTransformer, source: Tensor, beam: int, penalty: float, max_length: int
-) -> list[list[Hypothesis]]:
-    """Sentence after sentence, by `search_one`."""
-    sentences = [row[row != PAD][None] for row in source]
-    return [search_one(model, sentence, beam, penalty, max_length) for sentence in sentences]
-
-
-@torch.no_grad()
-def search_one(
+def search(
     model: TorchTransformer, sentence: Tensor, beam: int, penalty: float, max_length: int
-) -> list[Hypothesis]:
-    """The hypotheses of one sentence (1, S), ranked by log p / words^penalty.
+) -> list[int]:
+    """The ids of the best hypothesis of one sentence (1, S), by log p / words^penalty.
 
     A finished hypothesis keeps its place in the beam.
     """
+    model.eval()
     memory, going, finished = model.encode(sentence), [(0.0, [BOS])], list[tuple]()
-    while going and len(going[0][1]) <= max_length + 1:
+    while going and len(finished) < beam and len(going[0][1]) <= max_length:
         target, count = torch.tensor([ids for _, ids in going]), len(going)
         inputs = memory.expand(count, -1, -1), sentence.expand(count, -1)
         logp = model.decode(target, *inputs)[:, -1].log_softmax(-1)  # (N, V)
@@ -140,15 +119,13 @@ def search_one(
         ended = [(score, ids[1:-1]) for score, ids in grown if ids[-1] == EOS]
         finished += [(score / max(len(ids), 1) ** penalty, ids) for score, ids in ended]
         going = [(score, ids) for score, ids in grown if ids[-1] != EOS]
-    ranked = sorted(finished or [(score, ids[1:]) for score, ids in going], reverse=True)
-    return [(ids, score) for score, ids in ranked]
+    return max(finished or [(score, ids[1:]) for score, ids in going])[1]
 
 
-def make_batch(pairs: list[IdPair]) -> IdBatch:
-    """Pad pairs, and shift the target once."""
-    source = pad_sequence([torch.tensor([*s, EOS]) for s, _ in pairs], batch_first=True)
-    target = pad_sequence([torch.tensor([BOS, *t, EOS]) for _, t in pairs], batch_first=True)
-    return source, target[:, :-1], target[:, 1:]
+def translate(model: TorchTransformer, words: list[str], longest: int) -> list[str]:
+    """A beam search for the words w4, w5, and so on."""
+    source = torch.tensor([[*(int(word[1:]) for word in words), EOS]])
+    return [f"w{i}" for i in search(model, source, 3, 1.0, longest)]
 
 
 def loss(logits: Tensor, labels: Tensor, smoothing: float) -> Tensor:
@@ -157,63 +134,21 @@ def loss(logits: Tensor, labels: Tensor, smoothing: float) -> Tensor:
     return F.cross_entropy(logits.flatten(0, 1), labels.flatten(), **options)
 
 
-def schedule(update: int) -> float:
-    """Linear rise over four updates, then decay with the root of their number."""
-    return 0.01 * min(update / 4, (4 / update) ** 0.5)
-
-
-class Loop:
-    """The optimizer and its schedule, and what they do in one update."""
-
-    def __init__(self, model: TorchTransformer, clip: float):
-        self.model, self.clip = model, clip
-        self.optimizer = torch.optim.AdamW(model.parameters(), lr=schedule(1))
-        self.scheduler = torch.optim.lr_scheduler.LambdaLR(
-            self.optimizer, lambda n: schedule(n + 1) / schedule(1)
-        )
-
-    def update(self, micro_batches: list[list[IdPair]]) -> None:
-        """One step on the micro-batches, each token weighing the same."""
-        batches = [make_batch(pairs) for pairs in micro_batches]
-        counts = [int((labels != PAD).sum()) for *_, labels in batches]
-        self.model.train()
-        self.optimizer.zero_grad()
-        for (source, target, labels), count in zip(batches, counts, strict=True):
-            mean = loss(self.model(source, target), labels, 0.1)
-            (mean * count / sum(counts)).backward()  # the mean over the tokens of all micro-batches
-        nn.utils.clip_grad_norm_(self.model.parameters(), self.clip)
-        self.optimizer.step()
-        self.scheduler.step()
-
-
-def train(model: TorchTransformer, updates: Updates, clip: float) -> None:
-    """One optimizer step for each update."""
-    loop = Loop(model, clip)
-    for update in updates:
-        loop.update(update)
-
-
-@torch.no_grad()
-def validate(model: TorchTransformer, pairs: list[IdPair]) -> float:
-    """Perplexity, without smoothing, of all pairs in one batch."""
-    model.eval()
-    source, target, labels = make_batch(pairs)
-    return math.exp(loss(model(source, target), labels, 0.0))
-
-
-def fit(
-    model: TorchTransformer, training: list[IdPair], validation: list[IdPair], epochs: int
-) -> tuple[nn.Module, list[float]]:
-    """Train, and go back to the weights of the epoch that validates best."""
-    loop, history, best = Loop(model, clip=1.0), [], None
-    for _ in range(epochs):
-        for first in range(0, len(training), 4):
-            loop.update([training[first : first + 4]])
-        history.append(validate(model, validation))
-        if history[-1] == min(history):
-            best = copy.deepcopy(model.state_dict())
-    model.load_state_dict(best)
-    return model, history
+def epoch(model: TorchTransformer, batches: list[Any], training: bool) -> float:
+    """The mean loss over the tokens of some batches; with `training`, an update after each."""
+    model.train(training)
+    optimizer, total, count = torch.optim.AdamW(model.parameters(), lr=0.005), 0.0, 0
+    for batch in batches:
+        with torch.set_grad_enabled(training):
+            mean = loss(model(batch.src, batch.trg[:, :-1]), batch.labels, 0.1 * training)
+        if training:
+            optimizer.zero_grad()
+            mean.backward()
+            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+        words = int((batch.labels != PAD).sum())
+        total, count = total + float(mean) * words, count + words
+    return total / count
 
 
 def torch_transformer(
@@ -226,17 +161,10 @@ def torch_transformer(
         pad=PAD,
         bos=BOS,
         eos=EOS,
+        source_eos=True,
         fixed_positions=not learned,
         scaled_embedding=scaled,
-        pad_unsmoothed=False,
-        positions=lambda d_model, max_length: Positions(d_model, max_length, learned),
         make_model=lambda sizes: TorchTransformer(sizes, learned=learned, scaled=scaled, **design),
-        loss=loss,
-        schedule=schedule,
-        train=train,
-        validate=validate,
-        fit=fit,
-        greedy=greedy,
-        beam=beam_search,
-        make_batch=make_batch,
+        epoch=epoch,
+        translate=translate,
     )

@@ -124,13 +124,22 @@ def record_of_homework() -> dict[str, Any]:
     return record
 
 
+def caught_by_checks(mutation: dict[str, Any]) -> int:
+    """How many of the planted bugs a check catches, and not only a unit test of nmtlib."""
+    count = 0
+    for bug in mutation["bugs"]:
+        named = {name for name in bug.get("caught_by", ()) if "::" not in name}
+        count += bool(named - set(bug.get("missed_by", ())))
+    return count
+
+
 def record_of_checks() -> dict[str, Any]:
     """Planted bugs that the checks find, and what they did to models of other authors."""
     bugs, strangers = read("mutation.json"), read("strangers-round5.json")["summary"]["adapter"]
     del strangers["adapter_lines"]  # what it takes to connect a model is no result
     return {
         **strangers,
-        "planted_caught": bugs["caught"],
+        "planted_caught": caught_by_checks(bugs),
         "planted": bugs["planted"],
     }
 
@@ -398,8 +407,12 @@ def mutation() -> str:
         [name, str(one["passed"]), str(one["undecided"]), str(len(one["alarms"]))]
         for name, one in healthy.items()
     ]
+    bugs = read("mutation.json")
+    by_checks = caught_by_checks(bugs)
     return ENGLISH["texts"]["mutation"].format(
-        **read("mutation.json"),
+        **bugs,
+        by_checks=by_checks,
+        by_tests=bugs["caught"] - by_checks,
         seeds=min(one["seeds"] for one in healthy.values()),
         slowest=max(one["seconds_a_run"] for one in healthy.values()),
         table=table("healthy model | passed | undecided | false alarms", rows),

@@ -1,7 +1,7 @@
 """Behaviour checks for any Transformer: each measures one property and names the likely cause.
 
 >>> from nmtcheck import ours, run_checks
->>> print(run_checks(ours(), only="attention.scale").results[0].verdict)
+>>> print(run_checks(ours(), only="inside.scale").results[0].verdict)
 passed
 """
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from nmtcheck.adapter import BROAD, Adapter
+from nmtcheck.adapter import Adapter
 
 Measure = Callable[[Adapter, int], str]
 
@@ -46,15 +46,6 @@ class Check:
     def subject(self) -> str:
         """The part of the id before the dot."""
         return self.id.partition(".")[0]
-
-    def concerns(self, adapter: Adapter) -> bool:
-        """Whether an adapter has the parts, or those that are missing are ones anybody has."""
-        return all(
-            adapter.has(part)
-            or isinstance(getattr(adapter, part, None), bool)
-            or {*part.split("|")} & {*BROAD}
-            for part in self.needs
-        )
 
 
 CAUSES = tomllib.loads(Path(__file__).with_name("causes.toml").read_text("utf-8"))

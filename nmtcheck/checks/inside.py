@@ -10,7 +10,6 @@ import torch
 from torch import Tensor, nn
 
 from nmtcheck.adapter import Adapter, Sizes
-from nmtcheck.checks.attention import divided_by
 from nmtcheck.checks.masks import future, same_with_more_padding
 from nmtcheck.measure.helpers import TOLERANCE, another_word
 from nmtcheck.measure.proof import prove_cause
@@ -288,6 +287,17 @@ def biased(adapter: Adapter, view: Reading, each: Attention) -> bool:
     queries, keys = visible(view, adapter, each)
     words = each.added.permute(0, 2, 3, 1)[queries[:, :, None] & keys[:, None]]
     return each.part == "encoder" and bool((words.abs() > LOOSE).any())
+
+
+def divided_by(divisor: float, size: int, width: int) -> str:
+    """What scores of heads of this size, in a model of this width, were divided by; '' for none."""
+    known = {
+        1.0: "The scores are not scaled.",
+        size: "The scores are divided by d_k, not by its root.",
+        math.sqrt(width): "The scores are divided by the root of d_model, not of d_k.",
+        math.sqrt(size) ** -1: "The scores are multiplied by the root of d_k.",
+    }
+    return next((text for value, text in known.items() if abs(divisor / value - 1) < 0.02), "")
 
 
 @check("inside.scale", "make_model")

@@ -20,7 +20,6 @@ from nmtcheck.measure.helpers import (
     nll,
     pairs,
     prepare,
-    tensor,
     three_pairs,
 )
 from nmtcheck.measure.proof import prove_cause
@@ -122,83 +121,6 @@ def state_dict(adapter: Adapter, seed: int) -> str:
     message = "a second model with the same state dict"
     off = close(logits(adapter, other, source, target)[real], expected, message)
     return f"{len(model.state_dict())} tensors reproduce the model (within {off:.0e})"
-
-
-@check("model.tied", "tied")
-def tied(adapter: Adapter, seed: int) -> str:
-    """Tied embeddings are one tensor."""
-    tensors = list(adapter.tied())
-    if len(tensors) < 2:
-        raise Finding(f"`tied` returned {len(tensors)} tensors, expected two or more equal ones")
-    first = tensors[0]
-    for number, other in enumerate(tensors):
-        if other is not first:
-            same = ", although their values are equal so far" if torch.equal(first, other) else ""
-            raise Finding(f"tensor {number} is not tensor 0{same}")
-    return f"{len(tensors)} names, one tensor of shape {tuple(first.shape)}"
-
-
-@check("model.parameter_count", "make_model", "count_parameters")
-def parameter_count(adapter: Adapter, seed: int) -> str:
-    """The number of parameters counts each tensor once."""
-    model = adapter.make_model(Sizes())
-    said = adapter.count_parameters(model)
-    expected = sum(p.numel() for p in model.parameters() if p.requires_grad)
-    if said != expected:
-        raise Finding(f"the model is said to have {said:,} parameters; it has {expected:,}")
-    return f"{said:,} parameters"
-
-
-@check("model.checkpoint", "make_model", "reload")
-def checkpoint(adapter: Adapter, seed: int) -> str:
-    # No size is a default, and the number of heads leaves no trace in the shapes of the weights.
-    """A checkpoint restores the saved model."""
-    sizes = Sizes(n_heads=2, d_model=24, d_ff=20, n_layers=1, dropout=0.3, max_length=50)
-    model, source, target = prepare(adapter, seed, **vars(sizes))
-    again = adapter.reload(model).eval()
-    expected = logits(adapter, model, source, target)
-    message = "logits of the saved and of the rebuilt model"
-    off = close(logits(adapter, again, source, target), expected, message)
-    before, after = (
-        sorted(m.p for m in x.modules() if isinstance(m, nn.Dropout)) for x in (model, again)
-    )
-    if before != after:
-        raise Finding(f"the rebuilt model has other dropout probabilities: {sorted(set(after))}")
-    return f"saved and rebuilt model agree within {off:.0e}"
-
-
-@check("model.attention_maps", "make_model", "attention_maps")
-@torch.no_grad()
-def attention_maps(adapter: Adapter, seed: int) -> str:
-    """Attention maps belong to the sentence and the layer of their label."""
-    model, source, target = prepare(adapter, seed)
-    maps = adapter.attention_maps(model, source, target)
-    if not maps:
-        raise Finding("no attention map is returned")
-    for number, weights in enumerate(maps):
-        what = f"the map of decoder layer {number}"
-        tensor(weights, what, (len(source), "H", target.size(1), source.size(1)))
-        if float((weights.sum(-1) - 1).abs().max()) > TOLERANCE:
-            raise Finding(f"rows of {what} do not sum to one")
-        hidden = (source == adapter.pad)[:, None, None].expand(weights.shape)
-        if weights[hidden].abs().max() > TOLERANCE:
-            raise Finding(f"{what} attends to PAD", "Cross-attention has no padding mask.")
-    alone_source, alone_target, _ = batch(adapter, three_pairs(adapter, seed)[1:2])
-    alone = adapter.attention_maps(model, alone_source, alone_target)
-    for number, weights in enumerate(maps):
-        own = weights[1:2, :, : alone_target.size(1), : alone_source.size(1)]
-        close(own, alone[number], f"layer {number} differs in a batch and alone")
-    for name, parameter in model.named_parameters():
-        kept = parameter.clone()
-        parameter.add_(torch.randn_like(parameter))
-        after = adapter.attention_maps(model, source, target)
-        parameter.copy_(kept)
-        # Whatever reaches a layer reaches every later one: the maps that move are the last ones.
-        moved = [distance(a, b) > TOLERANCE for a, b in zip(after, maps, strict=True)]
-        if moved != sorted(moved):
-            layer = moved.index(True)
-            raise Finding(f"a change of {name!r} moves the map of layer {layer} and no later one")
-    return f"maps of {len(maps)} layers have the right sentence and order"
 
 
 def plain_tensors(model: nn.Module) -> Iterator[tuple[nn.Module, str, Tensor]]:

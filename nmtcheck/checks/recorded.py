@@ -12,8 +12,7 @@ import torch
 from torch import Tensor
 
 from nmtcheck.adapter import Adapter
-from nmtcheck.checks.training import NO_CLIP
-from nmtcheck.connect.broad import trained
+from nmtcheck.connect.loops import train
 from nmtcheck.measure.helpers import applies_dropout, build
 from nmtcheck.measure.helpers import pairs as pairs_of
 from nmtcheck.measure.labels import EXACT, Learned, Rows, is_counter, read_pairs
@@ -22,7 +21,7 @@ from nmtcheck.registry import Finding, check
 
 Sentence = tuple[int, ...]
 EARLY = 30  # updates, of which the loss is read
-LOOPS = "run|fit|epoch|train"  # of which the first one that an adapter has is recorded
+LOOPS = "run|epoch"  # of which the first one that an adapter has is recorded
 FEW = 20  # sentences or passes, below which a share says little
 MISTAKES = {
     "input": "The labels are not shifted: the model learns to copy the word that it reads.",
@@ -71,11 +70,7 @@ def practise(adapter: Adapter) -> None:
     """Three epochs of a loop of the adapter, on pairs of the checks."""
     model = build(adapter, dropout=0.5, noise=0.0)
     examples = pairs_of(adapter, 0, [(5, 6), (4, 2), (3, 4)] * 8)
-    if adapter.fit or adapter.epoch:
-        trained(adapter, model, examples, examples[:4], 3)
-    else:
-        updates = [[examples[n : n + 2], examples[n + 2 : n + 4]] for n in range(0, 24, 4)]
-        adapter.train(model, updates * 3, NO_CLIP)
+    train(adapter, model, examples, examples[:4], 3)
 
 
 @functools.lru_cache(maxsize=2)

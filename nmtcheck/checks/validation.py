@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import copy
-import math
 
 import torch
 
 from nmtcheck.adapter import Adapter, IdPair
 from nmtcheck.checks.training import quiet
-from nmtcheck.connect.broad import batches_of, validated
+from nmtcheck.connect.loops import batches_of, validate
 from nmtcheck.measure.helpers import (
     TOLERANCE,
     build,
     distance,
     logits,
-    nll,
     pairs,
     prepare,
     silence,
@@ -29,30 +27,17 @@ def alike(*values: float) -> bool:
     return max(values) - min(values) <= 1e-3 * abs(min(values))
 
 
-@check("validation.perplexity", "make_model", "validate")
-def perplexity(adapter: Adapter, seed: int) -> str:
-    """Perplexity is exp of the unsmoothed loss, a mean over all tokens."""
-    model = silence(build(adapter, seed))
-    examples = pairs(adapter, seed, [(6, 9), (5, 8), (4, 8), (2, 1), (1, 1), (1, 2)])
-    found, loss = validated(adapter, model, examples), nll(adapter, model, examples)
-    if not alike(found, math.exp(loss)):
-        expected = f"exp of the mean negative log-likelihood is {math.exp(loss):.3f}"
-        what = "the loss" if alike(found, loss) else "perplexity"
-        raise Finding(f"{what} {found:.3f} is reported; {expected}")
-    return f"{found:.2f}, exp of {loss:.3f} nats a token"
-
-
-@check("validation.eval_mode", "make_model", "validate|epoch")
+@check("validation.eval_mode", "make_model", "epoch")
 def eval_mode(adapter: Adapter, seed: int) -> str:
     """Validation is done in eval mode."""
     examples = pairs(adapter, seed, [(4, 5), (3, 4)])
     (model, source, target), still = prepare(adapter, seed, dropout=0.5), build(adapter, seed)
     still.load_state_dict(model.state_dict())
     silence(still)
-    expected, again = (validated(adapter, still.eval(), examples) for _ in range(2))
+    expected, again = (validate(adapter, still.eval(), examples) for _ in range(2))
     if not alike(expected, again):
         raise NotImplementedError("two validations differ even without dropout")
-    first, second = (validated(adapter, model.train(), examples) for _ in range(2))
+    first, second = (validate(adapter, model.train(), examples) for _ in range(2))
     if not alike(first, second, expected):
         said = f"with dropout 0.5 two validations give {first:.2f} and {second:.2f}"
         scaled = "Dropout must divide what it keeps by 1 - p, or eval mode differs in scale."
@@ -64,13 +49,13 @@ def eval_mode(adapter: Adapter, seed: int) -> str:
     return f"two validations of a model with dropout 0.5 give {first:.2f}, as with dropout 0"
 
 
-@check("validation.trains_nothing", "make_model", "validate|epoch")
+@check("validation.trains_nothing", "make_model", "epoch")
 def trains_nothing(adapter: Adapter, seed: int) -> str:
     """Validation does not change weights or gradients."""
     model, examples = build(adapter, seed), pairs(adapter, seed, [(4, 5), (3, 4)])
     before = copy.deepcopy(model.state_dict())
     with recording() as run:
-        validated(adapter, model, examples)
+        validate(adapter, model, examples)
     if run.updates:
         raise Finding(f"validation made {len(run.updates)} optimizer steps")
     for name, value in model.state_dict().items():
@@ -101,14 +86,13 @@ def mean(adapter: Adapter, seed: int) -> str:
     return f"{found:.3f}, the mean over the tokens of three batches"
 
 
-@check("validation.padding", "make_model", "validate|epoch")
+@check("validation.padding", "make_model", "epoch")
 def padding(adapter: Adapter, seed: int) -> str:
     """The validation loss of a sentence does not depend on its padding."""
     model = quiet(adapter, seed)
 
     def loss(*examples: IdPair) -> float:
-        found = validated(adapter, model, list(examples))
-        return math.log(max(found, 1e-9)) if adapter.validate else found
+        return validate(adapter, model, list(examples))
 
     for lengths, side in (([(9, 4), (2, 4)], "source"), ([(4, 9), (4, 1)], "target")):
         long, short = pairs(adapter, seed, lengths)

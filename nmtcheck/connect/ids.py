@@ -84,8 +84,7 @@ def find_facts(adapter: Adapter, seed: int = 0) -> Facts:
 
 def encoded(adapter: Adapter, seed: int) -> dict[str, bool]:
     """Whether a translation reads BOS before and EOS after a source, where nothing else tells."""
-    others = (adapter.make_batch, adapter.train, adapter.fit)
-    if adapter.translate is None or adapter.source_eos is not None or any(others):
+    if adapter.translate is None or adapter.source_eos is not None:
         return {}
     words = Vocabulary(100, pad=adapter.pad, bos=adapter.bos, eos=adapter.eos)
     ids, found = [adapter.first_word + n for n in (3, 0, 4, 1)], dict[str, bool]()
@@ -107,18 +106,11 @@ def encoded(adapter: Adapter, seed: int) -> dict[str, bool]:
 def find_ids(adapter: Adapter, seed: int = 0) -> tuple[Ids, str]:
     """The ids of an adapter, and a line about how those that it does not say were found out.
 
-    They are those of its batches.  Without batches, PAD is what, set behind a source, changes no
-    logit; or else what the embeddings name as `padding_idx`; or else 0.
+    PAD is what, set behind a source, changes no logit; or else what the embeddings name as
+    `padding_idx`; or else 0.
     """
     if FIND_OUT not in (adapter.pad, adapter.bos, adapter.eos):
         return with_ids(adapter), ""
-    if adapter.make_batch is not None:
-        with contextlib.suppress(Exception):
-            words = [adapter.first_word]
-            source, target, labels = adapter.make_batch([(words * 3, words * 3), (words, words)])
-            found = Ids(int(source[1, -1]), int(target[0, 0]), int(labels[0, 3]))
-            told = f"PAD {found.pad}, BOS {found.bos} and EOS {found.eos}"
-            return found, f"{told} are those of your batches"
     if adapter.make_model is None or adapter.pad != FIND_OUT:
         return with_ids(adapter), ""
     hidden, named = hidden_ids(adapter, seed), padding_ids(adapter, seed)

@@ -167,17 +167,8 @@ def pad(rows: list[list[int]], value: int) -> Tensor:
     return torch.tensor([[*row, *[value] * (width - len(row))] for row in rows])
 
 
-@functools.lru_cache(maxsize=16)
 def source_frame(adapter: Adapter) -> tuple[list[int], list[int]]:
-    """The ids before and after the words of a source: as `make_batch` has them, where it tells."""
-    words = [adapter.first_word + n for n in range(3)]
-    if adapter.make_batch is not None:
-        with contextlib.suppress(Exception):  # its mistakes are found by the checks of the data
-            row = adapter.make_batch([(words, words)])[0][0].tolist()
-            row = [i for i in row if i != adapter.pad]
-            first = row.index(words[0])
-            if row[first : first + 3] == words:
-                return row[:first], row[first + 3 :]
+    """The ids before and after the words of a source."""
     ending = [] if adapter.source_eos is False else [adapter.eos]
     return [adapter.bos] if adapter.source_bos else [], ending
 
@@ -204,13 +195,6 @@ def padded_batch(adapter: Adapter, seed: int) -> IdBatch:
 def cross_entropy(adapter: Adapter, table: Tensor, labels: Tensor) -> Tensor:
     """The mean over the labels (B, T) that are not PAD, for logits (B, T, V); in nats."""
     return F.cross_entropy(table.flatten(0, 1), labels.flatten(), ignore_index=adapter.pad)
-
-
-def of_the_part(adapter: Adapter, found: Finding, judge: str) -> Exception:
-    """What to raise for a fault of a part; whether a model comes to it another check tells."""
-    if adapter.strict or not adapter.has("make_model"):
-        return found
-    return NotImplementedError(f"{found.measured}; whether the model comes to it: see {judge}")
 
 
 def padded_gradients(adapter: Adapter, model: nn.Module, seed: int) -> None:

@@ -7,7 +7,7 @@ import textwrap
 from dataclasses import dataclass
 from typing import Any
 
-from nmtcheck.adapter import BROAD
+from nmtcheck.adapter import PARTS
 from nmtcheck.report.relations import fundamental, reproduction
 from nmtcheck.result import Result
 
@@ -155,7 +155,7 @@ class Report:
             return ""
         lists = [text.removeprefix(NO_PART).replace("|", ", ").split(", ") for text in said]
         parts = dict.fromkeys(part for parts in lists for part in parts)
-        parts = {part: None for part in BROAD if part in parts} or parts
+        parts = {part: None for part in PARTS if part in parts}
         checks = "1 check" if len(said) == 1 else f"{len(said)} checks"
         return f"{checks} of parts that the adapter does not have: {', '.join(parts)}"
 

@@ -18,7 +18,6 @@ from nmtcheck.adapter import Adapter
 from nmtcheck.checks import every  # noqa: F401 (every registers the checks)
 from nmtcheck.checks.recorded import ON_PURPOSE
 from nmtcheck.connect import ids  # noqa: F401 (every registers the checks)
-from nmtcheck.connect.broad import DERIVED, completed
 from nmtcheck.measure.graph import every_module
 from nmtcheck.measure.reading import reading
 from nmtcheck.measure.tape import SECONDS
@@ -36,13 +35,8 @@ FACTS, READ = "facts", "read"
 # which one must have given a verdict.
 HEARTS = [
     ("masks", ["make_model"], "measured", ["masks.future_in_evaluation", "masks.more_padding"]),
-    ("loss", ["run", "epoch", "train", "fit"], "read", ["run.labels", "run.weights"]),
-    (
-        "search",
-        ["translate", "greedy", "hypotheses", "beam"],
-        "run",
-        ["search.successors", "decoding.greedy", "decoding.search_model", "beam.scores"],
-    ),
+    ("loss", ["run", "epoch"], "read", ["run.labels", "run.weights"]),
+    ("search", ["translate"], "run", ["search.successors", "decoding.search_model"]),
     ("evaluation", ["evaluate"], "read", ["evaluation.mode", "evaluation.loss", "evaluation.bleu"]),
 ]
 UNDECIDED = "nmtcheck could not decide"
@@ -58,7 +52,7 @@ def run_checks(
 ) -> Report:
     """Run the checks for which the adapter has the parts; whatever the code does, this returns.
 
-    `only` names checks ('attention.scale') or subjects ('attention'), one or several.  A check that
+    `only` names checks ('inside.scale') or subjects ('inside'), one or several.  A check that
     needs more than `time_limit` seconds of processor time, twice, is ended with the process that
     runs it (see `nmtcheck.report.apart`); what the code prints goes into the report.  `seed` is any
     whole number, taken modulo 2^63.  Random states and number of threads are as before afterwards.
@@ -69,8 +63,6 @@ def run_checks(
         given = type(adapter).__name__
         raise ValueError(f"expected an Adapter, not {given}; see nmtcheck.adapter")
     chosen, started = choose(only), time.monotonic()
-    if only is None:  # what only nmtlib has is not asked of others
-        chosen = [check for check in chosen if check.concerns(adapter)]
     bench = Bench(adapter, seed % 2**63, time_limit)  # torch takes no larger seed
     if any("make_model" in check.needs for check in chosen):
         # The first optimizer of a program imports a large part of torch: once, and not in each copy
@@ -111,7 +103,7 @@ class Bench:
 
     def settle(self, found: ids.Facts) -> None:
         """Take these facts, and watch which part is running."""
-        adapter = completed(found.of(self.given))
+        adapter = found.of(self.given)
         parts = {f.name: getattr(adapter, f.name) for f in fields(adapter)}
         watched = {n: self.watched(n, part) for n, part in parts.items() if callable(part)}
         self.adapter = replace(adapter, **watched)
@@ -131,7 +123,7 @@ class Bench:
 
     def find_facts(self) -> str:
         """Find out what the adapter does not say; the lines about it."""
-        if not (self.given.make_model or self.given.make_batch):
+        if not self.given.make_model:
             return ""
         answer = self.apart.ask(FACTS, self.limit)
         if not answer.value:
@@ -228,8 +220,7 @@ class Bench:
             measured = f"the process ended within {part}: {how}"
             return Result(check, "error", measured, seconds=seconds, printed=printed)
         if how == "asleep" or self.limit - began > self.limit / 2:
-            derived = [name for name, source in DERIVED.items() if source == part]
-            self.stuck |= dict.fromkeys([part, *derived], (check.id, how))
+            self.stuck[part] = check.id, how
         if how == "asleep":
             measured = f"{UNDECIDED}: {part} waits and computes nothing"
             return Result(check, "skipped", measured, seconds=seconds, printed=printed)

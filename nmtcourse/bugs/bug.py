@@ -17,8 +17,9 @@ class Bug:
     """A mistake that raises no error at once, and how it is recognised.
 
     `symptom` is what a reader would see, `cure` what to do, `source` the kind of code in which it
-    is met, and `caught_by` the behaviour checks that fail on it.  `edits` plant it; where there are
-    none, `why_not` says why.
+    is met.  `caught_by` are the checks of nmtcheck that fail on it, and `tests` the unit tests of
+    nmtlib: some bugs show in one function alone, which no check of a whole model asks.  `edits`
+    plant it; where there are none, `why_not` says why.
     """
 
     number: int
@@ -29,8 +30,14 @@ class Bug:
     cure: str
     source: str
     caught_by: tuple[str, ...] = ()
+    tests: tuple[str, ...] = ()
     edits: tuple[Edit, ...] = ()
     why_not: str = ""
+
+    @property
+    def found_by(self) -> str:
+        """The check that decides, or the file of the unit test that does."""
+        return self.caught_by[0] if self.caught_by else self.tests[0].partition("::")[0]
 
     @contextmanager
     def plant(self) -> Iterator[None]:
@@ -63,7 +70,9 @@ def read_bugs(path: Path) -> list[Bug]:
         common = tuple(shared[name] for name in entry.pop("shared", ()))
         own = tuple(Edit(**edit) for edit in entry.pop("edits", ()))
         caught_by = tuple(entry.pop("caught_by", ()))
-        return Bug(**entry, subject=file["subject"], caught_by=caught_by, edits=common + own)
+        tests = tuple(entry.pop("tests", ()))
+        about = {**entry, "subject": file["subject"]}
+        return Bug(**about, caught_by=caught_by, tests=tests, edits=common + own)
 
     try:
         return [read(entry) for entry in file["bug"]]

@@ -64,16 +64,16 @@ SYMPTOMS = {
 
 
 def suspects() -> list[tuple[str, str, str]]:
-    """Symptom, suspected bug and the check that finds it, for `draw_map`."""
+    """Symptom, suspected bug and what finds it, for `draw_map`."""
     named = ((symptom, bugs.get(key)) for symptom, keys in SYMPTOMS.items() for key in keys)
-    return [(say(symptom), say(bug.title), bug.caught_by[0]) for symptom, bug in named]
+    return [(say(symptom), say(bug.title), bug.found_by) for symptom, bug in named]
 
 
 def draw_map(rows: Iterable[tuple[str, str, str]]) -> Axes:
-    """Draw symptom, suspect and check in three columns; rows of one symptom follow each other."""
+    """Draw symptom, suspect and what finds it, in columns; rows of one symptom are together."""
     rows = list(rows)
     _, ax = plt.subplots(figsize=(7.0, 0.25 * len(rows) + 0.5))
-    for column, title in ((0.0, "what you see"), (0.3, "suspects"), (0.99, "found by the check")):
+    for column, title in ((0.0, "what you see"), (0.3, "suspects"), (0.99, "found by")):
         ax.text(
             column,
             -1.2,

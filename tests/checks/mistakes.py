@@ -1,24 +1,16 @@
 """Adapters with a mistake that no bug of the catalogue makes, and other conventions."""
 
-import math
 from dataclasses import replace
 from functools import partial
 
 import peer_torch as foreign
 import torch
-from patients import (
-    beam,
-    epoch,
-    greedy,
-    greedy_batch,
-    make_batch,
-    stranger,
-    train_undivided,
-)
+from patients import epoch, stranger, translate
+from runs import collated, corpus
 from torch import nn
 from torch.nn import functional as F
 
-from nmtcheck import ours
+from nmtcheck import Adapter, Sizes, ours
 
 OURS = ours()
 TORCH = foreign.torch_transformer()
@@ -49,74 +41,54 @@ class Table(nn.Module):
         return x + self.table[start : start + x.size(1)]
 
 
-class Scaled(foreign.Loop):
-    """torch's loop with `weigh(mean loss, tokens, all tokens, batches)` before each backward."""
-
-    def __init__(self, made, clip, weigh, losses):
-        super().__init__(made, clip)
-        self.weigh, self.losses = weigh, losses
-
-    def update(self, micro_batches):
-        batches = [foreign.make_batch(pairs) for pairs in micro_batches]
-        counts = [int((labels != 0).sum()) for *_, labels in batches]
-        self.optimizer.zero_grad()
-        losses = self.losses * len(batches)
-        for loss, (source, target, labels), count in zip(losses, batches, counts, strict=False):
-            mean = loss(self.model.train()(source, target), labels, 0.1)
-            self.weigh(mean, count, sum(counts), len(batches)).backward()
-        nn.utils.clip_grad_norm_(self.model.parameters(), self.clip)
-        self.optimizer.step()
-
-
 def unread(table, labels, smoothing):
     """A cross-entropy without a softmax."""
     each = table.logsumexp(-1) - table.gather(-1, labels[..., None])[..., 0]
     return each[labels != 0].mean()
 
 
-def train(weigh, losses=(foreign.loss,)):
-    """torch's training with another weight of each loss; batches have the losses by turns."""
+def weighed(weigh, losses=(foreign.loss,)):
+    """A run of torch's model, two batches in an update.
 
-    def run(made, updates, clip):
-        loop = Scaled(made, clip, weigh, losses)
-        for update in updates:
-            loop.update(update)
+    `weigh(mean loss, tokens, all tokens, batches)` is called before each backward; the batches of
+    an update have the losses by turns.
+    """
 
-    return replace(TORCH, train=run, fit=None, epoch=None)
+    def run():
+        torch.manual_seed(0)
+        made = TORCH.make_model(Sizes()).train()
+        optimizer = torch.optim.Adam(made.parameters(), 0.001)
+        pairs = corpus(96, 0)
+        for first in range(0, len(pairs), 4):
+            batches = [collated(pairs[n : n + 2], "") for n in (first, first + 2)]
+            counts = [int((target[:, 1:] != 0).sum()) for _, target in batches]
+            optimizer.zero_grad()
+            for loss, (source, target), count in zip(losses * 2, batches, counts, strict=False):
+                mean = loss(made(source, target[:, :-1]), target[:, 1:], 0.1)
+                weigh(mean, count, sum(counts), 2).backward()
+            optimizer.step()
+
+    return Adapter(name="run", run=run)
 
 
 def right(mean, count, total, batches):
     return mean * count / total
 
 
-def fit(*, across=False):
-    """torch's training, one step for two batches; `across` goes on counting in the next epoch."""
-
-    def run(made, training, validation, epochs):
-        optimizer, number = torch.optim.Adam(made.parameters(), 0.01), 0
-        for _ in range(epochs):
-            number = number if across else 0
-            for first in range(0, len(training), 4):
-                source, target, labels = foreign.make_batch(training[first : first + 4])
-                (foreign.loss(made.train()(source, target), labels, 0.0) / 2).backward()
-                number += 1
-                if number % 2 == 0:
-                    optimizer.step()
-                    optimizer.zero_grad()
-        return made, [foreign.validate(made, validation)]
-
-    return replace(TORCH, fit=run)
-
-
-def fit_recording_losses(made, training, validation, epochs):
-    kept, history = foreign.fit(made, training, validation, epochs)
-    return kept, [math.log(each) for each in history]
-
-
-def refusing(pairs):
-    if max(len(ids) for pair in pairs for ids in pair) > 50:
-        raise ValueError("too long")
-    return OURS.make_batch(pairs)
+def across_epochs(made, batches, training):
+    """An epoch of torch's model, a step for two batches; the count goes on in the next epoch."""
+    if not training:
+        return foreign.epoch(made, batches, False)
+    if not hasattr(made, "optimizer"):
+        made.optimizer, made.number = torch.optim.Adam(made.parameters(), 0.01), 0
+    for batch in batches:
+        loss = foreign.loss(made.train()(batch.src, batch.trg[:, :-1]), batch.labels, 0.0)
+        (loss / 2).backward()
+        made.number += 1
+        if made.number % 2 == 0:
+            made.optimizer.step()
+            made.optimizer.zero_grad()
+    return loss.item()
 
 
 def logits(run):
@@ -146,12 +118,7 @@ def loop(mistake):
 
 
 def searching(mistake):
-    return stranger(beam=partial(beam, mistake=mistake), greedy=greedy)
-
-
-def padded_first(pairs):
-    source, *target = make_batch(pairs)
-    return torch.stack([row.roll(int((row == 0).sum())) for row in source]), *target
+    return stranger(translate=partial(translate, width=3, mistake=mistake))
 
 
 # Mistakes inside a model: what is planted, the first finding, and a phrase of the cause; the
@@ -184,7 +151,6 @@ FAULTS = [
     (stranger("decoder not scaled"), "embedding.sides", "One side's embeddings"),
     (stranger("scaled by the length"), "embedding.sides", "root of the sentence's length"),
     (stranger("one block", resizable=False), "layers.separate_weights", "the same tensor"),
-    (stranger(make_batch=padded_first), "masks.more_padding", "PAD before the source"),
     (stranger("tied by data"), "layers.one_parameter", "different parameters on one storage"),
     (stranger("exponents of all columns"), "positions.table", "no linear map"),
     (stranger("fixed dropout in the decoder"), "layers.no_dropout", "two passes in train mode"),
@@ -193,20 +159,17 @@ FAULTS = [
     (loop("PAD in the loss"), "run.labels", "PAD counts"),
     (stranger(epoch=partial(epoch, every=2)), "training.epoch_end", "no step uses them"),
     (stranger(epoch=partial(epoch, every=4)), "training.epoch_end", "no step uses them"),
-    (stranger(train=train_undivided), "training.accumulation", "of two micro-batches"),
-    (stranger("a factor at the end", greedy=greedy), "decoding.search_model", "in the search"),
-    (stranger(greedy=partial(greedy, mistake="no limit")), "decoding.length_limit", "is ignored"),
+    (
+        stranger("a factor at the end", translate=translate),
+        "decoding.search_model",
+        "in the search",
+    ),
     (loop("padded to 40"), "run.labels", "PAD counts as a word"),
     (loop("padded counts"), "run.weights", "PAD included"),
     (loop("eval mode never left"), "run.modes", "drops in none"),
-    (searching("equal copies"), "beam.scores", "equal copies"),
-    (searching("probabilities"), "beam.scores", "the model gives it"),
-    (searching("not sorted"), "beam.scores", "not the best first"),
-    (
-        stranger(greedy=partial(greedy_batch, mistake="finished rows grow")),
-        "decoding.greedy",
-        "but the search returns",
-    ),
+    (searching("equal copies"), "search.beams", ""),
+    (searching("probabilities"), "search.successors", ""),
+    (searching("not sorted"), "search.result", ""),
     (stranger("plain list"), "layers.registered", "no part of the model"),
     (stranger("only queries turn"), "positions.target_order", "do not tell the order"),
     (stranger("one relative position"), "positions.source_order", "do not tell the order"),
@@ -222,23 +185,16 @@ FAULTS = [
     ),
     (replace(OURS, epoch=mean_of_means), "validation.mean", "three batches have the losses"),
     (replace(OURS, translate=translate_in_train_mode), "decoding.eval_mode", "the second time"),
-    (train(lambda *given: right(*given) / 7), "run.weights", "divided by"),
-    (
-        replace(TORCH, greedy=lambda m, s, n: [[*i, 2, 0] for i in foreign.greedy(m, s, n)]),
-        "decoding.greedy",
-        "but the search returns",
-    ),
+    (weighed(lambda *given: right(*given) / 7), "run.weights", "divided by"),
 ]
 
 # Other conventions: the check must not fail, and where it cannot tell says why.
 CONVENTIONS = {
-    "by nothing": ("run.weights", train(lambda mean, count, total, n: mean * count)),
-    "number of sentences": ("run.weights", train(lambda mean, c, t, n: mean * c / 2 / n)),
-    "as for half precision": ("run.weights", train(lambda *given: right(*given) * 2**16)),
-    "or were read in part": ("run.weights", train(right, (foreign.loss, unread))),
-    "next epoch's first": ("training.epoch_end", fit(across=True)),
-    "no perplexity": ("training.history", replace(TORCH, fit=fit_recording_losses)),
-    "are refused": ("data.long_sentences", replace(OURS, make_batch=refusing)),
+    "by nothing": ("run.weights", weighed(lambda mean, count, total, n: mean * count)),
+    "number of sentences": ("run.weights", weighed(lambda mean, c, t, n: mean * c / 2 / n)),
+    "as for half precision": ("run.weights", weighed(lambda *given: right(*given) * 2**16)),
+    "or were read in part": ("run.weights", weighed(right, (foreign.loss, unread))),
+    "next epoch's first": ("training.epoch_end", replace(TORCH, epoch=across_epochs)),
     "not a buffer and is moved": (
         "model.device",
         model(lambda m: setattr(m, "source_positions", Moving(m.source_positions.table.clone()))),
@@ -246,7 +202,7 @@ CONVENTIONS = {
     "one matrix takes": ("positions.table", model(lambda m: m.source_positions.table[0].zero_())),
     "training ids are unknown": (
         "decoding.source_ids",
-        replace(OURS, make_batch=None, train=None, fit=None),
+        replace(OURS, source_eos=None),
     ),
 }
 

@@ -223,31 +223,6 @@ def epoch(model, batches, training, mistake="", every=1, share=0.0):
     return losses / tokens
 
 
-def train_undivided(model, updates, clip):
-    """Accumulates means without dividing them; its dropout cannot be switched off."""
-    optimizer = torch.optim.SGD(model.train().parameters(), 0.01)
-    for update in updates:
-        optimizer.zero_grad()
-        for pairs in update:
-            source, target, labels = make_batch(pairs)
-            table = F.dropout(model(source, target), 0.1)
-            F.cross_entropy(table.flatten(0, 1), labels.flatten(), ignore_index=PAD).backward()
-        optimizer.step()
-
-
-def make_batch(pairs, end=(EOS,)):
-    width = [max(len(pair[side]) for pair in pairs) + 1 for side in (0, 1)]
-    rows = [
-        (
-            [*s, *end] + [PAD] * (width[0] - len(s) - len(end)),
-            [BOS, *t] + [PAD] * (width[1] - len(t) - 1),
-            [*t, EOS] + [PAD] * (width[1] - len(t) - 1),
-        )
-        for s, t in pairs
-    ]
-    return tuple(map(torch.tensor, zip(*rows, strict=True)))
-
-
 # Searches
 
 
@@ -289,34 +264,27 @@ def search(model, source, width, penalty, longest, mistake):
     return [([i for i in ids if i not in (BOS, EOS)], score) for score, ids in ranked]
 
 
-def greedy(model, source, longest, mistake=""):
-    longest = 30 if mistake == "no limit" else longest
-    return [found[0][0][:longest] for found in beam(model, source, 1, 0.0, longest)]
-
-
 @torch.no_grad()
-def greedy_batch(model, source, longest, mistake=""):
+def greedy_batch(model, source, longest):
     """All sources at once; rows that have ended say EOS until the last one ends."""
     model.eval()
     target = torch.full((len(source), 1), BOS)
     ended = torch.zeros(len(source), dtype=torch.bool)
     while target.size(1) <= longest and not ended.all():
         best = model(source, target)[:, -1].argmax(-1)
-        if mistake != "finished rows grow":
-            best = best.masked_fill(ended, EOS)
+        best = best.masked_fill(ended, EOS)
         ended |= best == EOS
         target = torch.cat([target, best[:, None]], 1)
     rows = target[:, 1:].tolist()
-    if mistake == "finished rows grow":
-        return [[i for i in row if i != EOS] for row in rows]
     return [row[: row.index(EOS)] if EOS in row else row for row in rows]
 
 
-def translate(model, words, longest, width=1, end=(EOS,), known=True, texts=False):
+def translate(model, words, longest, width=1, end=(EOS,), known=True, texts=False, mistake=""):
     names = {f"w{n}": n for n in range(3, 100)}
     kept = [w for w in words if w in names] if not known else words
     source = torch.tensor([[*(names.get(w, 3) for w in kept), *end]])
-    ids = beam(model, source, width, 0.0, longest)[0][0][0]
+    (found,) = beam(model, source, width, 0.0, longest, mistake)
+    ids = found[0][0]
     return " ".join(map(str, ids)) if texts else [f"w{i}" for i in ids]
 
 

@@ -176,14 +176,12 @@ def test_a_crash_is_a_finding_and_the_other_checks_go_on():
         print("before the end")
         os.abort()
 
-    made = Adapter(
-        make_model=lambda sizes: torch.nn.Linear(2, 2), logits=logits, schedule=lambda update: 0.1
-    )
-    report = run_checks(made, only=["model.shape", "masks", "schedule"])
+    made = Adapter(make_model=lambda sizes: torch.nn.Linear(2, 2), logits=logits)
+    report = run_checks(made, only=["model.shape", "masks", "layers.one_parameter"])
     (finding,) = report.findings
     assert finding.measured == "the process ended within logits: signal 6"
     assert finding.printed == "before the end" and len(report.followers(finding)) >= 4
-    assert {result.check.subject for result in report.passed} == {"schedule"}
+    assert [result.check.id for result in report.passed] == ["layers.one_parameter"]
 
 
 def test_a_long_text_is_cut():

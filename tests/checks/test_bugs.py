@@ -5,9 +5,11 @@ import re
 import sys
 import traceback
 import types
+from pathlib import Path
 
 import pytest
 import torch
+from mutation import fail
 from nightly import some
 
 from nmtcheck import ours, run_checks
@@ -16,6 +18,7 @@ from nmtlib.data import batching
 from nmtlib.inference import search
 from nmtlib.model import attention, embeddings, layers, transformer
 
+ROOT = Path(__file__).parents[2]
 KEYS = [bug.key for bug in BUGS]
 PLANTED = [bug for bug in BUGS if bug.edits]
 
@@ -54,6 +57,7 @@ def test_every_bug_is_described():
             assert len(text) > 40 and text.endswith(".")
         assert len(bug.source) > 10
         assert bool(bug.edits) != bool(bug.why_not)
+        assert bug.caught_by or bug.tests, "name a check, or a unit test of nmtlib"
 
 
 def test_the_diff_shows_the_change():
@@ -226,11 +230,13 @@ def alarms(bug):
     return sorted(result.check.id for result in report.failed)
 
 
-SUBJECTS = {bug.caught_by[0].split(".")[0]: [] for bug in PLANTED}
+SUBJECTS = {}
 for bug in PLANTED:
-    SUBJECTS[bug.caught_by[0].split(".")[0]].append(bug)
+    if bug.caught_by:
+        SUBJECTS.setdefault(bug.caught_by[0].split(".")[0], []).append(bug)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("subject", some(SUBJECTS, every=3))
 def test_every_bug_sets_off_the_alarms_that_it_names(subject):
     bug = SUBJECTS[subject][0]
@@ -246,3 +252,19 @@ def test_the_other_bugs_do_so_too():
         if (found := alarms(bug)) != sorted(bug.caught_by)
     }
     assert not silent
+
+
+TESTED = {bug.key: bug.tests for bug in PLANTED if bug.tests}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("key", some(TESTED, every=9))
+def test_a_bug_of_one_function_fails_the_unit_tests_that_it_names(key):
+    assert all(fail([test], key) for test in TESTED[key])
+
+
+def test_the_named_unit_tests_are_there():
+    for tests in TESTED.values():
+        for test in tests:
+            file, _, name = test.partition("::")
+            assert f"\ndef {name}(" in (ROOT / file).read_text("utf-8"), test

@@ -42,11 +42,6 @@ def test_ids_that_are_said_are_taken():
     assert with_ids(Adapter(pad=1)) == (1, 2, 3) and with_ids(Adapter(pad=1, bos=3)) == (1, 3, 2)
 
 
-def test_the_batches_of_an_adapter_tell():
-    found, note = find_ids(Adapter(make_batch=OURS.make_batch))
-    assert found == (OURS.pad, OURS.bos, OURS.eos) and "your batches" in note
-
-
 def test_embeddings_tell_where_every_id_is_seen():
     def make_model(sizes):
         model = OURS.make_model(sizes)

@@ -10,8 +10,6 @@ from nightly import some
 from patients import (
     PaddedTarget,
     Stranger,
-    greedy,
-    greedy_batch,
     make,
     stranger,
     translate,
@@ -49,7 +47,7 @@ class Wrapped(nn.Module):
 
 
 HEALTHY = {
-    "plain": stranger(greedy=greedy),
+    "plain": stranger(translate=translate),
     "what stands at PAD is random": stranger("unused padding"),
     "tied, of one size": stranger("tied", resizable=False),
     "scores scaled by the first weights": stranger("scale in the weights"),
@@ -57,13 +55,10 @@ HEALTHY = {
     "linear maps called with keywords": stranger("keyword"),
     "an activation in place": stranger("in place"),
     "rotary positions in a fused attention": stranger("turned"),
-    "sources without BOS and EOS": stranger(
-        translate=partial(translate, end=()), source_eos=False, greedy=None
-    ),
+    "sources without BOS and EOS": stranger(translate=partial(translate, end=()), source_eos=False),
     "padded_target is no mask": Adapter(make_model=PaddedTarget),
-    "a batch of greedy searches": stranger(greedy=greedy_batch),
 }
-SUBJECTS = ["inside", "masks", "layers", "embedding", "schedule", "decoding.greedy"]
+SUBJECTS = ["inside", "masks", "layers", "embedding", "search.successors"]
 
 
 @pytest.mark.slow

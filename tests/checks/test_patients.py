@@ -6,7 +6,7 @@ import patients
 import pytest
 from mistakes import GUESSED, INSIDE
 from nightly import some
-from patients import PAD, beam, epoch, greedy, make_batch, stranger, translate
+from patients import PAD, epoch, stranger, translate
 
 from nmtcheck import run_checks
 from nmtcheck.adapter import Sizes
@@ -54,30 +54,29 @@ def test_a_healthy_loop_is_blamed_for_nothing_whatever_a_batch_is_asked_for():
 # Searches
 
 BEAMS = [
-    ("equal copies", ["beam.scores"], "equal copies"),
-    ("raw logits", ["beam.scores"], ""),
-    ("no mask in batches", ["beam.scores"], ""),
-    ("entry 0", ["beam.ends_at_eos"], ""),
+    ("equal copies", "search.beams"),
+    ("raw logits", "search.successors"),
+    ("entry 0", "search.result"),
 ]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("mistake", "only", "cause"), some(BEAMS))
-def test_a_mistake_in_a_beam_is_told_from_the_others(mistake, only, cause):
-    adapter = stranger(beam=partial(beam, mistake=mistake))
+@pytest.mark.parametrize(("mistake", "name"), some(BEAMS))
+def test_a_mistake_in_a_beam_is_told_from_the_others(mistake, name):
+    adapter = stranger(translate=partial(translate, width=3, mistake=mistake))
     for seed in (0, 1, 2):  # the verdict is no matter of chance
-        (found,) = run_checks(adapter, only=only, seed=seed).findings
-        assert cause in found.cause, found
+        (found,) = run_checks(adapter, only="search", seed=seed).findings
+        assert found.check.id == name, found
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mistake", some(["", "last selection"]))
 def test_a_healthy_beam_is_blamed_for_nothing(mistake):
-    report = run_checks(stranger(beam=partial(beam, mistake=mistake), greedy=greedy), only="beam")
-    assert not report.failed and len(report.passed) >= 3, report
+    adapter = stranger(translate=partial(translate, width=3, mistake=mistake))
+    report = run_checks(adapter, only="search")
+    assert not report.failed and len(report.passed) >= 6, report
 
 
-SEARCH = ["decoding.greedy", "decoding.start_symbol"]
 CONVENTIONS = {
     "plain": {},
     "a beam": {"width": 4},
@@ -91,23 +90,15 @@ CONVENTIONS = {
 @pytest.mark.parametrize("convention", some(CONVENTIONS))
 def test_a_convention_of_a_translation_is_no_mistake(convention):
     adapter = stranger(translate=partial(translate, **CONVENTIONS[convention]))
-    report = run_checks(adapter, only=[*SEARCH, "decoding.source_ids", "decoding.search_model"])
+    report = run_checks(adapter, only=["search", "decoding"])
     assert not report.failed, report
     assert ("source_eos=False" in report.note) == ("without" in convention or "alone" in convention)
-    taken = [r for r in report.skipped if "taken to be a beam" in r.measured]
-    assert bool(taken) == (convention == "a beam")
 
 
 def test_a_source_that_loses_its_end_is_found_where_training_is_known():
     told = stranger(translate=partial(translate, end=()), source_eos=True)
-    batches = stranger(translate=partial(translate, end=()), make_batch=make_batch)
-    for adapter in (told, batches):
-        (found,) = findings(adapter, "decoding.source_ids")
-        assert "in training" in found.measured
-    assert not findings(
-        stranger(translate=partial(translate, end=()), make_batch=partial(make_batch, end=())),
-        "decoding.source_ids",
-    )
+    (found,) = findings(told, "decoding.source_ids")
+    assert "in training" in found.measured
 
 
 # What is asked for, not assumed
@@ -125,6 +116,6 @@ def test_how_a_model_is_called_is_found_out(way):
 
 @pytest.mark.slow
 def test_a_start_symbol_that_is_pad_is_no_padding():
-    adapter = stranger(bos=PAD, eos=2, epoch=epoch, greedy=None)
+    adapter = stranger(bos=PAD, eos=2, epoch=epoch)
     report = run_checks(adapter, only=["masks", "model", "run.labels"])
     assert not report.failed, report

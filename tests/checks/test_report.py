@@ -8,7 +8,7 @@ from nmtcheck import CHECKS, Report, Result, ours, run_checks
 from nmtcheck.report.relations import RELATIONS, related
 from nmtcheck.report.report import NO_PART
 
-GOOD = Result(CHECKS["attention.scale"], "passed", "scores are divided by 2.828", seconds=0.01)
+GOOD = Result(CHECKS["inside.scale"], "passed", "scores are divided by 2.828", seconds=0.01)
 BAD = Result(
     CHECKS["inside.future"],
     "failed",
@@ -23,17 +23,17 @@ BROKEN = Result(
 )
 AGAIN = replace(BROKEN, check=CHECKS["model.double"])
 SLOW = Result(
-    CHECKS["decoding.greedy"], "timeout", "stopped in greedy after 20 s", "An endless loop.", 20
+    CHECKS["search.words"], "timeout", "stopped in translate after 20 s", "An endless loop.", 20
 )
-LEFT = Result(CHECKS["beam.scores"], "skipped", NO_PART + "beam")
-OPEN = Result(CHECKS["training.best_kept"], "skipped", "nothing can be told")
+LEFT = Result(CHECKS["run.rates"], "skipped", NO_PART + "run")
+OPEN = Result(CHECKS["positions.table"], "skipped", "nothing can be told")
 MIXED = Report("mine", related([GOOD, BAD, LATER, BROKEN, AGAIN, SLOW, OPEN, LEFT]), 21.0)
 
 
 def test_distinct_causes_are_counted_and_what_follows_is_not():
     assert [len(part) for part in (MIXED.passed, MIXED.failed, MIXED.skipped)] == [1, 5, 2]
     found = [finding.check.id for finding in MIXED.findings]
-    assert found == ["model.shape", "inside.future", "decoding.greedy"], "most fundamental first"
+    assert found == ["model.shape", "inside.future", "search.words"], "most fundamental first"
     followers = [[f.check.id for f in MIXED.followers(finding)] for finding in MIXED.findings]
     assert followers == [["model.double"], ["masks.future_in_training"], []]
     summary = "mine: 3 findings (2 more failures follow), 1 passed, 2 skipped in 21.0 s"
@@ -66,7 +66,7 @@ def test_what_follows_leads_to_findings_and_never_in_a_circle():
     every = [Result(check, "failed", id) for id, check in CHECKS.items()]
     roots = {result.check.id for result in related(every) if not result.follows}
     assert {result.follows for result in related(every)} - {""} <= roots
-    stuck = [replace(r, verdict="timeout", follows="loss.pad_ignored") for r in every]
+    stuck = [replace(r, verdict="timeout", follows="search.words") for r in every]
     assert any(not result.follows for result in related(stuck)), "one of a circle is a finding"
 
 
@@ -77,9 +77,9 @@ def test_the_terminal_leads_with_findings_and_gives_help_for_each():
     assert starts == [
         ["ERROR", "your"],
         ["FAILED", "inside.future"],
-        ["TIMEOUT", "decoding.greedy"],
-        ["passed", "attention.scale"],
-        ["skipped", "training.best_kept"],
+        ["TIMEOUT", "search.words"],
+        ["passed", "inside.scale"],
+        ["skipped", "positions.table"],
         ["skipped", "1"],
     ]
     begin = next(n for n, line in enumerate(lines) if "inside.future" in line)
@@ -102,8 +102,8 @@ def test_one_exception_is_told_once():
 
 
 def test_checks_of_missing_parts_are_told_in_one_line():
-    many = Report("mine", (GOOD, LEFT, replace(LEFT, measured=NO_PART + "beam, make_model")), 1.0)
-    assert "2 checks of parts that the adapter does not have: make_model" in str(many)
+    many = Report("mine", (GOOD, LEFT, replace(LEFT, measured=NO_PART + "run, make_model")), 1.0)
+    assert "2 checks of parts that the adapter does not have: make_model, run" in str(many)
     assert "parts that" not in str(Report("mine", (GOOD,), 1.0))
 
 
@@ -119,6 +119,6 @@ def test_the_data_are_those_of_the_report():
 
 
 def test_a_real_report_is_whole():
-    report = run_checks(ours(), only="loss")
+    report = run_checks(ours(), only="masks")
     assert report.ok and str(report).count("passed") == len(report.results) + 1
     assert report.seconds >= sum(r.seconds for r in report.results) > 0

@@ -22,7 +22,7 @@ STRANGERS = Path(__file__).with_name("strangers")
 BLOCK = re.compile(r"<!-- adapter:(\w+) -->\n```python\n(.*?)```", re.DOTALL)
 ADAPTERS = dict(BLOCK.findall((ROOT / "docs" / "checks.md").read_text("utf-8")))
 MOST_LINES = dict.fromkeys(["annotated", "time_major", "fields"], 12)
-SEARCH = ["decoding.greedy", "decoding.start_symbol"]
+SEARCH = ["search", "decoding"]
 # All that these adapters have parts for, but for the checks that train a model first.
 QUICK = ["positions", "masks", "layers", "training", "run", "validation", "decoding.eval_mode"]
 QUICK += ["model.shape", "model.batch_invariance", "model.eval_repeats"]
@@ -85,7 +85,7 @@ def test_a_translation_of_one_string_into_another_is_read(tmp_path, monkeypatch)
     their = lift("time_major.py", "translate", vocab=words)
     spoken = replace(given, translate=lambda m, said, longest: their.translate(m, " ".join(said)))
     report = run_checks(spoken, only=SEARCH)
-    assert report.ok and len(report.passed) == len(SEARCH), str(report)
+    assert report.ok and len(report.passed) >= 5, str(report)
 
 
 @pytest.mark.slow
@@ -104,7 +104,7 @@ BUGS = tomllib.loads((STRANGERS / "bugs.toml").read_text("utf-8"))["bug"]
 @pytest.mark.slow
 @pytest.mark.parametrize("bug", some(BUGS, by=lambda bug: bug["style"] in ("fields", "lengths")))
 def test_a_bug_of_that_style_is_a_finding(bug, tmp_path, monkeypatch):
-    only = SEARCH if bug["named"] in SEARCH else QUICK
+    only = SEARCH if bug["named"].startswith("search.") else QUICK
     broken = adapter(bug["style"], tmp_path, monkeypatch, bug["old"], bug["new"])
     report = run_checks(broken, only=only)
     assert bug["named"] in {finding.check.id for finding in report.findings}, str(report)

@@ -17,7 +17,7 @@ def test_a_check_is_a_test_that_passes_fails_or_is_skipped(pytester):
 
         test_sound = checks(stranger(), only=["inside", "masks"])
         test_wrong = checks(stranger("off by one"), only="inside")
-        test_blind = checks(Adapter(schedule=lambda n: 0.1), only="schedule")
+        test_blind = checks(Adapter(run=lambda: None), only="run.labels")
         """
     )
     result = pytester.runpytest_inprocess("-q", "-p", "no:cacheprovider")

@@ -50,6 +50,12 @@ def test_the_order_depends_on_the_seed_alone_and_so_does_not_the_number_of_batch
     assert len(token_batches(examples, 60, seed=seed)) == len(token_batches(examples, 60))
 
 
+def test_a_long_sentence_ends_like_a_short_one():
+    for length in (3, 150, 700):
+        example = make_example([7] * length, [8] * length)
+        assert example == ([7] * length + [EOS], [BOS] + [8] * length + [EOS])
+
+
 def test_another_seed_gives_other_batches_in_another_order():
     same_length = [Example([4] * 5, [5] * 6) for _ in range(100)]
     first, second = (token_batches(same_length, 60, seed=seed) for seed in (1, 2))

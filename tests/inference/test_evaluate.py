@@ -16,7 +16,7 @@ from nmtlib.inference.metrics import bleu_nltk
 from nmtlib.inference.translator import Translator
 from nmtlib.model.transformer import Transformer
 from nmtlib.settings import DecodingSettings, Settings, TokenizerSettings
-from nmtlib.specials import BOS, EOS
+from nmtlib.specials import BOS, EOS, SPECIALS, UNK
 
 TRAIN = [
     Pair("Der Hund läuft in den Park .", "The dog runs into the park ."),
@@ -70,6 +70,25 @@ def test_each_sentence_is_compared_with_its_own_reference():
     rotated = {p.source: q.target for p, q in zip(FRESH, FRESH[1:] + FRESH[:1], strict=True)}
     scores = evaluate(Stub(rotated), corpus())[0].scores
     assert scores.bleu < 50 and scores.bleu_nltk < 0.5 and scores.chrf < 50
+
+
+def test_bleu_of_nltk_counts_words_and_not_letters():
+    hypotheses = ["the small dog runs over the green field", "two children play with a red ball"]
+    references = [
+        "the small dog runs across the green field",
+        "two children play with the red ball",
+    ]
+    pairs = [Pair("", reference) for reference in references]
+    words = bleu_nltk([h.split() for h in hypotheses], [r.split() for r in references])
+    assert score(hypotheses, pairs).bleu_nltk == pytest.approx(words)
+
+
+def test_a_word_that_the_model_does_not_know_is_never_right():
+    """UNK is a word of no reference: the references are the text of the corpus."""
+    unknown = [Pair(p.source, p.target.replace("child", "zebra")) for p in FRESH[:1]]
+    said = {p.source: p.target.replace("zebra", SPECIALS[UNK]) for p in unknown}
+    scores = evaluate(Stub(said), corpus(unknown))[0].scores
+    assert scores.bleu < 90 and scores.bleu_nltk < 0.9
 
 
 @pytest.mark.parametrize("lowercase", [False, True])

@@ -9,6 +9,7 @@ from torch.nn import functional as F
 
 from nmtlib.model.attention import RECORDS, MultiHeadAttention, record_attention
 from nmtlib.model.attention import scaled_dot_product_attention as attend
+from nmtlib.model.transformer import Transformer, TransformerConfig
 
 
 def tensors(batch=2, heads=3, targets=4, sources=5, size=8, seed=0, dtype=torch.float64):
@@ -108,6 +109,27 @@ def test_recording_changes_no_result_and_ends_with_the_block():
     assert torch.allclose(before, ours(x, x, x)) and inside.shape == x.shape
     assert len(maps["first"]) == 1, "nothing is recorded after the block"
     assert not RECORDS
+
+
+def test_a_recorded_map_has_the_name_of_its_attention():
+    torch.manual_seed(0)
+    model = Transformer(TransformerConfig(13, 13, d_model=16, n_heads=4, d_ff=24)).eval()
+    source, target = torch.tensor([[4, 5, 6, 7, 2]]), torch.tensor([[1, 8, 9]])
+    with torch.no_grad(), record_attention(model) as maps:
+        model(source, target)
+    assert maps
+    for name, (weights,) in maps.items():
+        side, _, kind = name.split(".")
+        queries = target if side == "decoder" else source
+        keys = target if (side, kind) == ("decoder", "self_attention") else source
+        assert weights.shape[2:] == (queries.size(1), keys.size(1)), name
+        last = model.get_submodule(name).query.weight
+        with record_attention(model) as again:
+            kept = last.clone()
+            last.data.mul_(3)
+            model(source, target)
+            last.data.copy_(kept)
+        assert not torch.equal(again[name][0], weights), f"{name} is another attention"
 
 
 def test_nested_recordings_each_get_all_that_happens_while_they_last():

@@ -202,6 +202,19 @@ def test_accumulation_makes_the_update_of_one_large_batch(tmp_path):
         assert all(torch.allclose(whole[name], parts[name], atol=1e-9) for name in whole)
 
 
+def test_the_last_batches_of_an_epoch_make_an_update_though_they_are_few(tmp_path):
+    trainer = make_trainer(tmp_path, replace(SETTINGS, accumulate=4))
+    before = weights(trainer)
+    trainer.update([collate(copying(4))])
+    assert not same(before, weights(trainer))
+
+
+def test_the_perplexity_of_an_epoch_is_that_of_its_loss_in_nats(tmp_path):
+    trainer = make_trainer(tmp_path, replace(SETTINGS, epochs=1))
+    (record,) = trainer.fit()
+    assert record.validation_perplexity == pytest.approx(math.exp(record.validation_nll))
+
+
 @pytest.mark.parametrize("spread", [[range(12)], [range(1), range(1, 12)]])
 def test_before_clipping_a_gradient_is_that_of_the_mean_loss(tmp_path, monkeypatch, spread):
     """Adam and clipping hide the scale of a gradient, so weights after an update do not tell it."""

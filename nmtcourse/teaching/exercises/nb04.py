@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any
 
@@ -11,7 +11,6 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from nmtcheck import Adapter, run_checks
 from nmtcourse.teaching.exercises import Wrong, agree, call, require_equal, show
 from nmtcourse.teaching.language import say
 
@@ -82,16 +81,6 @@ def require_attention(
             raise Wrong(say(f"{what}: {name} {verb} by {deviation:.2g} from equation 1"))
     if mask is not None and given[1].masked_select(~mask).any():
         raise Wrong(say(f"{what}: a masked key has a weight that is not 0"))
-
-
-def require_passed(adapter: Adapter, only: Collection[str]) -> str:
-    """Raise Wrong unless checks ran and found nothing; one that was skipped did not run."""
-    report = run_checks(adapter, only=list(only))
-    for result in [*report.failed, *report.skipped]:
-        raise Wrong(f"{result.check.id}: {say(result.measured)}")
-    if not report.passed:
-        raise Wrong(say("no check could run"))
-    return f"{len(report.passed)} checks of nmtcheck"
 
 
 def judge_3(
