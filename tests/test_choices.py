@@ -156,7 +156,7 @@ def check_recording(model: Transformer, expected: list[Tensor], folder: Path) ->
 def check_nmtcheck(model: Transformer, expected: list[Tensor], folder: Path) -> None:
     """Its checks of steps and of the inside of attentions find the model sound."""
     design = {name: getattr(model.config, name) for name in CHOICES}
-    report = run_checks(ours(**design), only=["decoding", "inside", "positions"])
+    report = run_checks(ours(**design), only=["search.model", "inside", "positions"])
     assert report.ok, str(report)
     assert any(result.verdict == "passed" for result in report.results)
 

@@ -5,18 +5,21 @@ from __future__ import annotations
 import contextlib
 import itertools
 import math
+from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from nmtcheck.adapter import Adapter
-from nmtcheck.checks.recorded import recorded
+from nmtcheck.checks.recorded import EARLY, lessons, recorded
 from nmtcheck.connect.standins import Vocabulary
 from nmtcheck.measure.graph import Graph, record_graph
 from nmtcheck.measure.helpers import TOLERANCE, build, distance, logits, pairs, source_rows
 from nmtcheck.measure.paths import find_lookups, find_tables, rows_of
+from nmtcheck.measure.searches import ending_searches
 from nmtcheck.registry import Finding, check
 
 
@@ -116,6 +119,19 @@ def search_model(adapter: Adapter, seed: int) -> str:
         shares = f"{said[word]:.2f} in the search, {wanted[word]:.2f} in training"
         raise Finding(f"the first word is {word} with the probability {shares}")
     return f"the probabilities of the first word agree within {off:.0e}"
+
+
+@check("decoding.start_symbol", "make_model", "epoch", "translate")
+def start_symbol(adapter: Adapter, seed: int) -> str:
+    """In translation the decoder reads first what it reads first in training."""
+    training = replace(adapter, run=None)  # its ids are those of a vocabulary of its own
+    read = [each.read for update in lessons(training)[:EARLY] for each in update]
+    trained, _ = Counter(i for ids in read for i in ids[:, 0].tolist()).most_common(1)[0]
+    started = {search.steps[0].prefixes[0][0] for search in ending_searches(adapter, seed)}
+    if started != {trained}:
+        ids = ", ".join(map(str, sorted(started)))
+        raise Finding(f"the search starts with id {ids}; training starts with {trained}")
+    return f"the search starts with id {trained}, as training does"
 
 
 @check("decoding.eval_mode", "make_model", "translate")

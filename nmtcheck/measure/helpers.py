@@ -54,11 +54,6 @@ def close(
     return found
 
 
-def unequal(found: Sequence, expected: Sequence) -> list[int]:
-    """The places at which two sequences of one length differ."""
-    return [n for n, (a, b) in enumerate(zip(found, expected, strict=True)) if a != b]
-
-
 def build(adapter: Adapter, seed: int = 0, *, noise: float = 1.0, **sizes: float) -> nn.Module:
     """A new model in eval mode with large weights: biases that start at 0 hide mistakes."""
     torch.manual_seed(seed)
