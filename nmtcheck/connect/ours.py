@@ -91,7 +91,10 @@ class Parts:
     def run(self) -> tuple[Callable[[list[str]], list[str]], list[str]]:
         """A training from text to a saved model; how that translates, and some sentences."""
         data = small_corpus()
-        settings = replace(WORDS, model=self.config(Sizes(0, 0, dropout=0.1)), training=TRAINING)
+        joint = self.design["tied"] == "all"  # one table, so one vocabulary
+        words = TokenizerSettings(kind="whitespace", joint=joint)
+        model = self.config(Sizes(0, 0, dropout=0.1))
+        settings = Settings(tokenizer=words, model=model, training=TRAINING)
         with TemporaryDirectory() as folder:
             experiment.train(Path(folder) / "run", settings, corpus=data, report=lambda line: None)
             trained = translator.load(Path(folder) / "run")
