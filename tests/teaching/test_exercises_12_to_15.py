@@ -130,6 +130,45 @@ def always_one(sentences, minima):
     return [1] * len(minima)
 
 
+def right_sizes(sentences, minima):
+    return right("13.1", "sizes")[0](sentences, minima)
+
+
+def sizes_in_lower_case(sentences, minima):
+    return right_sizes([text.lower() for text in sentences], minima)
+
+
+def sizes_without_punctuation(sentences, minima):
+    counts = Counter(word.strip(".,?!") for text in sentences for word in text.split())
+    return [sum(count >= least for count in counts.values()) for least in minima]
+
+
+def sizes_in_order(sentences, minima):
+    return right_sizes(sentences, sorted(minima))
+
+
+def sizes_that_drop_words(sentences, minima):
+    counts = Counter(word for text in sentences for word in text.split())
+    found = []
+    for least in minima:
+        counts = {word: count for word, count in counts.items() if count >= least}
+        found.append(len(counts))
+    return found
+
+
+def sizes_of_different_minima(sentences, minima):
+    return right_sizes(sentences, list(dict.fromkeys(minima)))
+
+
+def sizes_of_different_sentences(sentences, minima):
+    return right_sizes(list(dict.fromkeys(sentences)), minima)
+
+
+def sizes_without_zero(sentences, minima):
+    found = right_sizes(sentences, minima)
+    return [size if least else 0 for size, least in zip(found, minima, strict=True)]
+
+
 def plain_agreement(mine, theirs):
     return sum(a == b for a, b in zip(mine, theirs, strict=True)) / len(mine)
 
@@ -146,6 +185,56 @@ def kappa_of_pooled_shares(mine, theirs):
 
 def kappa_of_one_kind_is_one(mine, theirs):
     return 1.0 if {*mine, *theirs} == {"right"} else right("13.2", "kappa")[0](mine, theirs)
+
+
+def kappa_not_below_0(mine, theirs):
+    return max(0, right("13.2", "kappa")[0](mine, theirs))
+
+
+def kappa_without_sign(mine, theirs):
+    return abs(right("13.2", "kappa")[0](mine, theirs))
+
+
+def kappa_of_four_kinds(mine, theirs):
+    kinds = ("right", "wrong word", "lost part", "invented")
+    chance = sum(mine.count(kind) * theirs.count(kind) for kind in kinds) / len(mine) ** 2
+    return 0.0 if chance == 1 else (plain_agreement(mine, theirs) - chance) / (1 - chance)
+
+
+def limit_of(confidences, count):
+    return sorted(confidences, reverse=True)[count]
+
+
+def keep_from_a_limit(pairs, confidences, share):
+    if not (count := round(share * len(pairs))):
+        return []
+    limit = limit_of(confidences, count - 1)
+    return [pair for pair, value in zip(pairs, confidences, strict=True) if value >= limit]
+
+
+def keep_above_the_next(pairs, confidences, share):
+    if (count := round(share * len(pairs))) == len(pairs):
+        return pairs
+    limit = limit_of(confidences, count)
+    return [pair for pair, value in zip(pairs, confidences, strict=True) if value > limit]
+
+
+def keep_by_pair(pairs, confidences, share):
+    values = dict(zip(pairs, confidences, strict=True))
+    best = sorted(values, key=lambda pair: -values[pair])[: round(share * len(pairs))]
+    return [pair for pair in pairs if pair in best]
+
+
+def keep_by_index(pairs, confidences, share):
+    ranked = sorted(zip(confidences, pairs, strict=True), key=lambda one: -one[0])
+    best = [pair for _, pair in ranked[: round(share * len(pairs))]]
+    return [pairs[i] for i in sorted(pairs.index(pair) for pair in best)]
+
+
+def keep_if_among_the_best(pairs, confidences, share):
+    both = list(zip(confidences, pairs, strict=True))
+    best = sorted(both, key=lambda one: -one[0])[: round(share * len(pairs))]
+    return [pair for value, pair in both if (value, pair) in best]
 
 
 def keep_least_confident(pairs, confidences, share):
@@ -206,6 +295,45 @@ def shortest_first(text, dictionary):
     return words
 
 
+def words_of_at_most(longest, text, dictionary):
+    words = []
+    while text:
+        ends = range(min(longest, len(text)), 0, -1)
+        end = next((end for end in ends if text[:end] in dictionary), 1)
+        words.append(text[:end])
+        text = text[end:]
+    return words
+
+
+def words_of_at_most_four(text, dictionary):
+    return words_of_at_most(4, text, dictionary)
+
+
+def words_of_at_most_ten(text, dictionary):
+    return words_of_at_most(10, text, dictionary)
+
+
+def words_of_a_dictionary_with_words(text, dictionary):
+    return words_of_at_most(max(map(len, dictionary)), text, dictionary)
+
+
+def segment_without_spaces(text, dictionary):
+    return right("14.2", "segment")[0](text.replace(" ", ""), dictionary)
+
+
+def longest_anywhere(text, dictionary):
+    for length in range(len(text), 1, -1):
+        for start in range(len(text) - length + 1):
+            if (word := text[start : start + length]) in dictionary:
+                before, after = text[:start], text[start + length :]
+                return [
+                    *longest_anywhere(before, dictionary),
+                    word,
+                    *longest_anywhere(after, dictionary),
+                ]
+    return list(text)
+
+
 def single_characters(text, dictionary):
     return list(text)
 
@@ -220,6 +348,42 @@ def none_if_all_slip(translations, has_slip):
 
 def last_without_slip(translations, has_slip):
     return next((text for text in reversed(translations) if not has_slip(text)), translations[0])
+
+
+def without_slip(translations, has_slip):
+    return [text for text in translations if not has_slip(text)] or translations[:1]
+
+
+def shortest_without_slip(translations, has_slip):
+    return min(without_slip(translations, has_slip), key=len)
+
+
+def longest_without_slip(translations, has_slip):
+    return max(without_slip(translations, has_slip), key=len)
+
+
+def first_by_alphabet(translations, has_slip):
+    return sorted(without_slip(translations, has_slip))[0]
+
+
+def first_of_five(translations, has_slip):
+    return right("14.3", "choose")[0](translations[:5], has_slip)
+
+
+def slip_is_false(translations, has_slip):
+    return next((text for text in translations if has_slip(text) is False), translations[0])
+
+
+def most_frequent(translations, has_slip):
+    return max(translations, key=lambda text: (not has_slip(text), translations.count(text)))
+
+
+def choose_and_empty(translations, has_slip):
+    best = translations[0]
+    while translations:
+        if not has_slip(text := translations.pop(0)):
+            return text
+    return best
 
 
 def epoch(model, batches, optimizer=None, mode=True, weight="tokens", step="mean"):
@@ -256,6 +420,39 @@ def epoch_always_training(model, batches, optimizer=None):
     return epoch(model, batches, optimizer, mode=False)
 
 
+def epoch_that_clears_late(model, batches, optimizer=None):
+    model.train(optimizer is not None)
+    total = count = 0
+    for batch in batches:
+        logits = model(batch.src, batch.trg[:, :-1]).flatten(0, 1)
+        labels = batch.trg[:, 1:].flatten()
+        loss = F.cross_entropy(logits, labels, ignore_index=0)
+        if optimizer:
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+        tokens = int((labels != 0).sum())
+        total, count = total + loss.item() * tokens, count + tokens
+    return total / count
+
+
+def epoch_that_always_goes_back(model, batches, optimizer=None):
+    model.train(optimizer is not None)
+    total = count = 0
+    for batch in batches:
+        logits = model(batch.src, batch.trg[:, :-1]).flatten(0, 1)
+        labels = batch.trg[:, 1:].flatten()
+        if optimizer:
+            optimizer.zero_grad()
+        loss = F.cross_entropy(logits, labels, ignore_index=0)
+        loss.backward()
+        if optimizer:
+            optimizer.step()
+        tokens = int((labels != 0).sum())
+        total, count = total + loss.item() * tokens, count + tokens
+    return total / count
+
+
 def loss_in(model, batch, training):
     with torch.no_grad():
         logits = model.train(training)(batch.source, batch.decoder_input)
@@ -273,6 +470,74 @@ def diagnose_by_one_measurement(model, train, held_out):
 def diagnose_by_the_log(model, train, held_out):
     gap = loss_in(model, held_out, False) - loss_in(model, train, True)
     return "overfits" if gap > 1 else "healthy"
+
+
+def moves(model, batch, training, seeded=True, until=3):
+    """How far a change at position 3 moves the logits before `until`."""
+    other = batch.decoder_input.clone()
+    other[:, 3] = 5 + other[:, 3] % 50  # as notebook 15 does
+    model.train(training)
+    logits = []
+    for target in (batch.decoder_input, other):
+        if seeded:
+            torch.manual_seed(0)
+        with torch.no_grad():
+            logits.append(model(batch.source, target)[:, :until])
+    return (logits[0] - logits[1]).abs().max().item()
+
+
+def diagnose_by(gap, seeded=True, until=3, limit=0.0):
+    def diagnose(model, train, held_out):
+        for verdict, training in (("measured badly", False), ("trained badly", True)):
+            if moves(model, train, training, seeded, until) > limit:
+                return verdict
+        return "overfits" if gap(model, train, held_out) else "healthy"
+
+    return diagnose
+
+
+def beyond(limit, training=False, measure=loss_in):
+    def gap(model, train, held_out):
+        losses = (measure(model, batch, training) for batch in (held_out, train))
+        return next(losses) - next(losses) > limit
+
+    return gap
+
+
+def loss_with_padding(model, batch, training):
+    with torch.no_grad():
+        logits = model.train(training)(batch.source, batch.decoder_input)
+    return F.cross_entropy(logits.flatten(0, 1), batch.labels.flatten()).item()
+
+
+def loss_of_a_sentence(model, batch, training):
+    tokens = int(batch.labels.ne(PAD).sum())
+    return loss_in(model, batch, training) * tokens / len(batch.labels)
+
+
+def more_than_twice(model, train, held_out):
+    return loss_in(model, held_out, False) > 2 * loss_in(model, train, False)
+
+
+def more_than_three(model, train, held_out):
+    return loss_in(model, held_out, False) > 3
+
+
+as_the_notebook_does = diagnose_by(beyond(1))
+own_position_compared = diagnose_by(beyond(1), until=4)
+two_seeds = diagnose_by(beyond(1), seeded=False)
+any_gap, half_a_nat, two_nats = (diagnose_by(beyond(limit)) for limit in (0, 0.5, 2))
+padding_in_the_gap = diagnose_by(beyond(1, measure=loss_with_padding))
+gap_of_sentences = diagnose_by(beyond(1, measure=loss_of_a_sentence))
+gap_in_train_mode = diagnose_by(beyond(1, training=True))
+ratio_of_losses, held_out_alone = diagnose_by(more_than_twice), diagnose_by(more_than_three)
+three_logits = diagnose_by(beyond(1), limit=3)
+
+
+def batch_changed(model, train, held_out):
+    verdict = as_the_notebook_does(model, train, held_out)
+    train.decoder_input[:, 3] = 7
+    return verdict
 
 
 def always_healthy(model, train, held_out):
@@ -328,13 +593,93 @@ def shared_twice(model):
     return sum(weight.numel() for weight in model.state_dict().values())
 
 
+def children_added_up(model):
+    return sum(only_once(child) for child in model.children())
+
+
+def only_once(model):
+    return sum(weight.numel() for weight in model.parameters())
+
+
+def children_and_own(model):
+    own = sum(weight.numel() for weight in model.parameters(recurse=False))
+    return own + children_added_up(model)
+
+
+def by_memory(model):
+    return sum({weight.data_ptr(): weight.numel() for weight in model.parameters()}.values())
+
+
+def state_by_memory(model):
+    return sum(
+        {weight.data_ptr(): weight.numel() for weight in model.state_dict().values()}.values()
+    )
+
+
+def with_buffers(model):
+    return only_once(model) + sum(buffer.numel() for buffer in model.buffers())
+
+
+def by_value(model):
+    values = {weight.detach().numpy().tobytes(): weight.numel() for weight in model.parameters()}
+    return sum(values.values())
+
+
+def by_sum(model):
+    return sum({float(weight.sum()): weight.numel() for weight in model.parameters()}.values())
+
+
+def rows_by_columns(model):
+    sizes = (weight.shape for weight in model.parameters())
+    return sum(size[0] * size[-1] if len(size) > 1 else size[0] for size in sizes)
+
+
+def bytes_by_four(model):
+    return sum(weight.numel() * weight.element_size() for weight in model.parameters()) // 4
+
+
+def all_made_trainable(model):
+    return only_trainable(model.requires_grad_(True))
+
+
+def effect_as_a_list(with_it, without):
+    return list(right("13b.1", "effect")[0](with_it, without))
+
+
+def last_of_equal_ones(pairs, confidences, share):
+    ranked = sorted(range(len(pairs)), key=lambda i: (confidences[i], i), reverse=True)
+    return [pairs[i] for i in sorted(ranked[: round(share * len(pairs))])]
+
+
+OTHER_RIGHT = {
+    "13b.1": (effect_as_a_list,),
+    "13.3": (last_of_equal_ones,),
+    "15.2": (as_the_notebook_does,),
+}
 EXERCISES = {
     "12b.1": (
         [("sum_on_a_line",)],
         [line_without_way_back, line_that_closes_the_ring, line_that_adds_twice, expanded_sum],
     ),
     "13b.1": ([("effect",)], [effect_unpaired, effect_without_root, effect_alone]),
-    "14c.1": ([("count_parameters",)], [rows_added_up, only_trainable, shared_twice]),
+    "14c.1": (
+        [("count_parameters",)],
+        [
+            rows_added_up,
+            only_trainable,
+            shared_twice,
+            children_added_up,
+            children_and_own,
+            by_memory,
+            state_by_memory,
+            with_buffers,
+            by_value,
+            by_sum,
+            rows_by_columns,
+            bytes_by_four,
+            all_made_trainable,
+        ],
+    ),
     "12.1": (
         [("most_sentences",)],
         [one_more, one_sentence, by_logits_alone, by_two_points, one_at_least, at_most_256],
@@ -354,10 +699,33 @@ EXERCISES = {
         [("decoder_layer_bytes",)],
         [bytes_of_half, bytes_of_an_encoder_layer, bytes_without_tables],
     ),
-    "13.1": ([("sizes",)], [sizes_of_more, sizes_of_tokens, sizes_by_sentence, always_one]),
+    "13.1": (
+        [("sizes",)],
+        [
+            sizes_of_more,
+            sizes_of_tokens,
+            sizes_by_sentence,
+            always_one,
+            sizes_in_lower_case,
+            sizes_without_punctuation,
+            sizes_in_order,
+            sizes_that_drop_words,
+            sizes_of_different_minima,
+            sizes_of_different_sentences,
+            sizes_without_zero,
+        ],
+    ),
     "13.2": (
         [("kappa",)],
-        [plain_agreement, kappa_of_even_chances, kappa_of_pooled_shares, kappa_of_one_kind_is_one],
+        [
+            plain_agreement,
+            kappa_of_even_chances,
+            kappa_of_pooled_shares,
+            kappa_of_one_kind_is_one,
+            kappa_not_below_0,
+            kappa_without_sign,
+            kappa_of_four_kinds,
+        ],
     ),
     "13.3": (
         [("keep_confident",)],
@@ -367,18 +735,72 @@ EXERCISES = {
             keep_rounded_up,
             keep_rounded_down,
             keep_the_first,
+            keep_from_a_limit,
+            keep_above_the_next,
+            keep_by_pair,
+            keep_by_index,
+            keep_if_among_the_best,
         ],
     ),
     "14.1": ([("wrong_pronoun",)], [only_she, pronoun_in_letters, any_other_pronoun]),
-    "14.2": ([("segment",)], [segment_from_right, shortest_first, single_characters]),
-    "14.3": ([("choose",)], [always_the_first, none_if_all_slip, last_without_slip]),
+    "14.2": (
+        [("segment",)],
+        [
+            segment_from_right,
+            shortest_first,
+            single_characters,
+            words_of_at_most_four,
+            words_of_at_most_ten,
+            words_of_a_dictionary_with_words,
+            segment_without_spaces,
+            longest_anywhere,
+        ],
+    ),
+    "14.3": (
+        [("choose",)],
+        [
+            always_the_first,
+            none_if_all_slip,
+            last_without_slip,
+            shortest_without_slip,
+            longest_without_slip,
+            first_by_alphabet,
+            first_of_five,
+            slip_is_false,
+            most_frequent,
+            choose_and_empty,
+        ],
+    ),
     "15.1": (
         [("run_epoch",)],
-        [epoch_by_positions, epoch_by_batches, epoch_of_summed_steps, epoch_always_training],
+        [
+            epoch_by_positions,
+            epoch_by_batches,
+            epoch_of_summed_steps,
+            epoch_always_training,
+            epoch_that_clears_late,
+            epoch_that_always_goes_back,
+        ],
     ),
     "15.2": (
         [("diagnose",)],
-        [diagnose_by_one_measurement, diagnose_by_the_log, always_healthy],
+        [
+            diagnose_by_one_measurement,
+            diagnose_by_the_log,
+            always_healthy,
+            own_position_compared,
+            two_seeds,
+            any_gap,
+            half_a_nat,
+            two_nats,
+            padding_in_the_gap,
+            gap_of_sentences,
+            gap_in_train_mode,
+            ratio_of_losses,
+            held_out_alone,
+            three_logits,
+            batch_changed,
+        ],
     ),
 }
 
@@ -387,6 +809,12 @@ EXERCISES = {
 @pytest.mark.parametrize("number", EXERCISES)
 def test_a_right_answer_passes_for_each_seed(number, seed, capsys):
     require_right(number, right(number, *EXERCISES[number][0][0]), seed, capsys)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("number", OTHER_RIGHT)
+def test_another_right_answer_passes(number, seed, capsys):
+    require_right(number, OTHER_RIGHT[number], seed, capsys)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

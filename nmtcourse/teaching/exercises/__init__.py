@@ -123,27 +123,37 @@ def find_judge(number: str) -> Callable[..., str]:
     return function
 
 
-def call(answer: Callable[..., Any], *inputs: Any) -> Any:
+def call(answer: Callable[..., Any], *inputs: Any, untouched: bool = False) -> Any:
     """What an answer returns for some inputs; data are copied, so that it cannot change ours.
 
-    Raises Wrong where it raises an error.
+    Raises Wrong where it raises an error, and, if `untouched`, where it changes a list.
     """
     copies = [copy.deepcopy(value) if isinstance(value, COPIED) else value for value in inputs]
     try:
-        return answer(*copies)
+        given = answer(*copies)
     except Exception as error:
         problem = f"{type(error).__name__}: {error}"
         raise Wrong(tell(f"{name_call(answer, inputs)} raises {problem}")) from error
+    if untouched and any(a != b for a, b in zip(copies, inputs, strict=True) if type(b) is list):
+        raise Wrong(say(f"{name_call(answer, inputs)} changes a list that it was given"))
+    return given
 
 
 def agree(
-    answer: Callable[..., Any], *inputs: Any, expected: Any, tolerance: float = 1e-4, why: str = ""
+    answer: Callable[..., Any],
+    *inputs: Any,
+    expected: Any,
+    tolerance: float = 1e-4,
+    why: str = "",
+    untouched: bool = False,
 ) -> None:
     """Raise Wrong unless an answer returns what is expected; `why` is a hint.
 
-    Numbers and tensors agree within the tolerance, relative to the expected one or absolute.
+    Numbers and tensors agree within the tolerance, relative to the expected one or absolute. If
+    `untouched`, the answer may not change a list that it was given.
     """
-    require_equal(name_call(answer, inputs), call(answer, *inputs), expected, tolerance, why)
+    given = call(answer, *inputs, untouched=untouched)
+    require_equal(name_call(answer, inputs), given, expected, tolerance, why)
 
 
 def require_equal(

@@ -4,25 +4,28 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from itertools import combinations
 from random import Random
 
-from nmtcourse.teaching.exercises import agree
+from nmtcourse.teaching.exercises import agree, call, equal, name_call, require_equal
 from nmtlib.data.corpus import Pair
 
-KINDS = ("right", "wrong word", "lost part", "invented")
+KINDS = ("right", "wrong word", "lost part", "invented", "too long")
+WORDS = ("the", "The", "a", "a.", "dog", "dog,", ".", "red", "Red", "ball", "?", "runs")
 
 
 def judge_1(sizes: Callable[[Sequence[str], Sequence[int]], list[int]], *, draw: Random) -> str:
     """How many different words occur at least so often."""
     for _ in range(20):
-        words = [f"w{number}" for number in range(draw.randint(1, 12))]
+        words = draw.sample(WORDS, draw.randint(1, len(WORDS)))
         sentences = [
             " ".join(draw.choices(words, k=draw.randint(0, 9))) for _ in range(draw.randint(1, 8))
         ]
-        minima = sorted(draw.sample(range(1, 8), draw.randint(1, 4)))
+        sentences.append(draw.choice(sentences))  # one occurs twice
+        minima = draw.choices(range(8), k=draw.randint(1, 6))  # in no order, some twice
         counts = Counter(word for sentence in sentences for word in sentence.split())
         expected = [sum(count >= least for count in counts.values()) for least in minima]
-        hint = "words of all sentences together; one that occurs exactly so often counts"
+        hint = "words of all sentences together, as split() gives them; one number for each minimum"
         agree(sizes, sentences, minima, expected=expected, why=hint)
     return "20 corpora"
 
@@ -31,8 +34,12 @@ def judge_2(kappa: Callable[[Sequence[str], Sequence[str]], float], *, draw: Ran
     """Cohen's kappa: the agreement of two readers beyond what their habits alone would give."""
     for number in range(20):
         size = draw.randint(2, 12)
-        theirs = draw.choices(KINDS, weights=(8, 4, 2, 1), k=size)
+        theirs = draw.choices(KINDS, weights=(8, 4, 2, 1, 3), k=size)
         mine = [kind if draw.random() < 0.6 else draw.choice(KINDS) for kind in theirs]
+        if number % 4 == 1:  # they agree less than by chance
+            theirs = draw.choices(KINDS[:2], k=size)
+            mine = [KINDS[kind == KINDS[0]] for kind in theirs]
+            mine[0] = theirs[0] if size > 4 else mine[0]
         if number == 0:
             mine, theirs = ["right"] * size, ["right"] * size
         agree(kappa, mine, theirs, expected=agreement(mine, theirs))
@@ -56,11 +63,20 @@ def judge_3(
     for _ in range(18):
         cases.append((draw.randint(1, 12), draw.choice([0.0, 0.25, 0.5, 0.8, 1.0])))
     for size, share in cases:
-        pairs = [Pair(f"s{number}", f"t{number}") for number in range(size)]
-        confidences = [-draw.random() for _ in pairs]
-        ranked = sorted(range(len(pairs)), key=lambda i: -confidences[i])
-        best = sorted(ranked[: round(share * len(pairs))])
-        expected = [pairs[i] for i in best]
+        numbers = draw.choices(range(size), k=size)  # a pair may occur twice
+        pairs = [Pair(f"s{number}", f"t{number}") for number in numbers]
+        confidences = [-draw.randint(1, 4) / 4 for _ in pairs]  # with ties
+        count = round(share * len(pairs))
+        limit = sorted(confidences, reverse=True)[count - 1] if count else 0.0
+        sure = [i for i, value in enumerate(confidences) if value > limit and count]
+        tied = [i for i, value in enumerate(confidences) if value == limit]  # any of them will do
+        options = [
+            [pairs[i] for i in sorted([*sure, *more])]
+            for more in combinations(tied, count - len(sure))
+        ]
+        given = call(keep_confident, pairs, confidences, share)
         hint = "round(share * len(pairs)) of them, in their old order"
-        agree(keep_confident, pairs, confidences, share, expected=expected, why=hint)
+        if not any(equal(given, option, 0.0) for option in options):
+            what = name_call(keep_confident, (pairs, confidences, share))
+            require_equal(what, given, options[0], why=hint)
     return "20 lists of pairs"

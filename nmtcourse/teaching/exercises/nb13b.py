@@ -28,7 +28,7 @@ def judge_1(
         gaps = [one - other for one, other in zip(ones, others, strict=True)]
         expected = mean(gaps), mean(gaps) / (stdev(gaps) / math.sqrt(seeds))
         given = call(effect, *groups)
-        if not isinstance(given, tuple) or len(given) != 2:
+        if not isinstance(given, tuple | list) or len(given) != 2:
             raise Wrong(say("effect should return two numbers, the difference and its errors"))
         given = given[0], math.copysign(given[1], expected[1])  # errors with or without a sign
         require_equal(name_call(effect, groups), given, expected, why="a difference for each seed")

@@ -32,10 +32,17 @@ def judge_1(wrong_pronoun: Callable[[str, str], bool], *, draw: Random) -> str:
 
 def judge_2(segment: Callable[[str, set[str]], list[str]], *, draw: Random) -> str:
     """A text cut from the left into the longest words of a dictionary."""
-    for _ in range(40):
+    for number in range(40):
         dictionary = {"".join(draw.choices("研究生", k=draw.randint(1, 3))) for _ in range(8)}
-        text = "".join(draw.choices("研究生", k=draw.randint(1, 12)))
-        hint = "from the left, the longest word that fits, or else one character"
+        text = "".join(draw.choices("研究生 ", k=draw.randint(1, 12)))
+        if number % 5 == 0:
+            dictionary.clear()
+        elif number % 5 == 1:  # a long word, in front
+            dictionary.add(text := "".join(draw.choices("研究生", k=draw.randint(11, 15))))
+            text += "研"
+        elif number % 5 == 2:  # the longest word comes second
+            dictionary, text = {"研究", "究生生"}, "研究生生" + text
+        hint = "a list: from the left, the longest word that fits, or else one character"
         agree(segment, text, dictionary, expected=longest_first(text, dictionary), why=hint)
     return "40 texts"
 
@@ -53,13 +60,17 @@ def longest_first(text: str, dictionary: set[str]) -> list[str]:
 
 def judge_3(choose: Callable[[Sequence[str], Callable[[str], bool]], str], *, draw: Random) -> str:
     """The first of some translations that has no slip, or the first of all."""
-    for _ in range(30):
-        texts = [f"t{number}" for number in range(draw.randint(1, 5))]
+    for number in range(30):
+        texts = draw.choices(CHINESE, k=draw.randint(1, 10))  # best first, one may come twice
+        texts = [" ".join([text] * draw.randint(1, 3)) for text in texts]
         bad = set(draw.sample(texts, draw.randint(0, len(texts))))
+        if number % 3 == 0:  # only the last one is without a slip
+            texts, bad = [*texts, "认识 猫"], set(texts)
 
-        def has_slip(text: str, bad: set[str] = bad) -> bool:
-            return text in bad
+        def has_slip(text: str, bad: set[str] = bad) -> list[str]:
+            return ["a slip"] if text in bad else []
 
         expected = next((text for text in texts if text not in bad), texts[0])
-        agree(choose, texts, has_slip, expected=expected, why="best first; all may have a slip")
+        hint = "best first; all may have a slip; has_slip gives a list, empty if there is none"
+        agree(choose, texts, has_slip, expected=expected, why=hint, untouched=True)
     return "30 lists of translations"
