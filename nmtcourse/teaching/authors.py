@@ -18,7 +18,7 @@ UNKNOWN = "<UNK>"
 
 
 def read_case(name: str) -> dict[str, Any]:
-    """What was recorded of a case: 'marks', 'talks', 'classic', 'large', 'memory' or 'speed'."""
+    """What was recorded of a case: 'marks', 'talks', 'classic', 'large' or 'memory'."""
     return json.loads((RECORDED / f"{name}.json").read_text("utf-8"))
 
 

@@ -156,7 +156,7 @@ def draw_report(
         key: [statistics.mean(r.updates for r in ended) for ended in zip(*histories, strict=True)]
         for key, histories in trainings.items()
     }
-    figure, axes = plt.subplots(2, 2, figsize=(7.2, 5.0), sharex=True, sharey="row")
+    figure, axes = plt.subplots(2, 2, figsize=(7.2, 5.0), sharex=True)
     for row, (name, label) in enumerate({"nll": "loss (nats a token)", "perplexity": ""}.items()):
         for column, split in enumerate(("train", "validation")):
             figures = f"{split}_{name}"
