@@ -49,6 +49,8 @@ def some_model(draw: Draw, linear: bool = False) -> nn.Module:
     if draw.one_of([False, True]):
         ids = draw.one_of([torch.arange(a), torch.arange(a).expand(3, a), torch.arange(2 * a)[::2]])
         model.register_buffer("ids", ids, persistent=draw.one_of([True, False]))
+        if len(model) > 1:
+            model[1].register_buffer("ids_of_all", ids)  # a buffer under two names
     return model.to(draw.one_of(["cpu", "cpu", "cpu", "meta"]))
 
 
