@@ -58,7 +58,7 @@ def test_an_adapter_is_taken_as_it_is(file):
 @pytest.mark.parametrize("factory", ["fixed", "ready", "Mine"])
 def test_a_model_is_checked_in_its_own_size(file, factory):
     adapter = load_adapter(f"{file}:{factory}")
-    assert adapter.name == "good_model" and not adapter.has("resizable") and not adapter.has("loss")
+    assert adapter.name == "good_model" and not adapter.has("resizable") and not adapter.has("run")
     report = run_checks(adapter)
     assert report.ok and len(report.passed) >= 15, report
     first, second = (adapter.make_model(Sizes()) for _ in range(2))
