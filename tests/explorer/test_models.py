@@ -66,7 +66,8 @@ def test_each_switch_bites_in_the_sentence_that_it_offers(file_of, open_page) ->
             page.click(f"#bite-{name}")
             before, now = page.locator("#effect dd").all_inner_texts()
             assert before != now == page.inner_text("#translation"), (model, name)
-            assert page.is_hidden("#hint"), "as trained the model is sure of it"
+            doubted = page.locator("#hint.problem")
+            assert not doubted.count(), "as trained the model does not doubt it"
             assert "The translation changes" in page.inner_text("#effect")
 
 
