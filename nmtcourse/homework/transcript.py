@@ -313,6 +313,13 @@ def readable(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode()
 
 
+class Quoted(str):
+    """The text of a KeyError, which shows the `repr` of its key: it stands here already."""
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
 def decode_exception(data: Any) -> BaseException:
     """The exception in data. Raises Forged for any other data."""
     if not isinstance(data, list) or not all(isinstance(text, str) for text in data):
@@ -324,8 +331,11 @@ def decode_exception(data: Any) -> BaseException:
     kind = getattr(builtins, data[0], None)
     if not (isinstance(kind, type) and issubclass(kind, Exception)):
         kind = RuntimeError
+    text = data[1]
+    if issubclass(kind, KeyError):
+        text = Quoted(text)
     try:
-        error = kind(data[1])
+        error = kind(text)
     except Exception:  # UnicodeDecodeError has five arguments
         error = RuntimeError(data[1])
     vars(error)["place"] = data[2][:200]

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from nightly import some
 
-from nmtcourse.homework import checking, masters, pages, submissions
+from nmtcourse.homework import checking, masters, pages, submissions, transcript
 from nmtcourse.homework.answering import page_of, without_solutions
 from nmtcourse.homework.catalogue import assignments, find_task
 from nmtcourse.homework.compare import Finding, Forged
@@ -70,6 +70,12 @@ def test_the_verdict_on_a_known_mistake_is_that_of_the_notebook(id, about, tmp_p
     mark = mark_of(tmp_path, task.edited(task.mistakes[about]), id)
     verdict = judge(task, task.wrong[about])
     assert (mark.points, mark.cause) == (verdict.points, about)
+
+
+@pytest.mark.parametrize("error", [KeyError("a"), KeyError(5), ValueError("a"), KeyError()])
+def test_an_exception_from_elsewhere_says_the_same(error):
+    sent = transcript.decode_exception(transcript.encode_exception(error))
+    assert (type(sent), str(sent)) == (type(error), str(error))
 
 
 @pytest.mark.parametrize("how", some(forgeries.ALL))
