@@ -295,7 +295,8 @@ def main() -> None:
             "machine": describe_machine() | {"transformers": version("transformers")},
         }
         write_result(RESULTS / "train-profile.json", result)
-        return print(json.dumps(result, indent=2))
+        print(json.dumps(result, indent=2))
+        return
     medians = speeds(CANDIDATES, options.steps)
     alone = [sys.executable, __file__, "--threads", str(options.threads), "--memory-of"]
     peaks = {
