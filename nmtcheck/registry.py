@@ -19,6 +19,7 @@ class Finding(AssertionError):
     """
 
     proved = False
+    repair: Callable[[Adapter], Adapter] | None = None  # with which the check passes
 
     def __init__(self, measured: str, fits: str = ""):
         super().__init__(measured)

@@ -17,7 +17,8 @@ class Result:
     'failed': the property does not hold; 'error': the implementation raised an exception;
     'timeout': it did not return; 'skipped': a part is missing, or nothing could be decided.
     `cause` is empty for what passed, and `proved` where a repair of this code has shown it;
-    `follows` names the check whose failure explains this one; `printed` is what the code
+    `repairable` where other checks can be asked with that repair; `follows` names the check whose
+    failure explains this one; `printed` is what the code
     under the check wrote to its output and error streams.
     """
 
@@ -29,6 +30,7 @@ class Result:
     printed: str = ""
     follows: str = ""
     proved: bool = False
+    repairable: bool = False
 
     @property
     def bad(self) -> bool:

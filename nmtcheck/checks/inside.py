@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from dataclasses import replace
 from functools import partial
 
 import torch
@@ -24,6 +25,7 @@ from nmtcheck.measure.reading import (
     over_keys,
     read,
     reading,
+    rescale,
     run,
     visible,
 )
@@ -55,8 +57,9 @@ def registered(adapter: Adapter, seed: int) -> str:
             if lost:
                 where = f"{name}.{key}".lstrip(".")
                 said = f"{len(lost)} modules in {where!r} are no part of the model: never trained"
-                kind = type(value).__name__
-                raise Finding(said, f"They stand in a plain {kind}: use nn.ModuleList.")
+                found = Finding(said, f"They stand in a plain {type(value).__name__}.")
+                what = "them in an nn.ModuleList"
+                raise prove_cause(adapter, seed, found, hold_modules, registered, what)
     return f"{len(own)} modules, all of them registered"
 
 
@@ -76,6 +79,29 @@ def sums(adapter: Adapter, seed: int) -> str:
             found, repair = Finding(f"{said}, in {each.name}", cause), make_repair(over_keys, seed)
             raise prove_cause(adapter, seed, found, repair, sums, "the softmax over the keys")
     return f"the weights of {len(view.attentions)} attentions sum to one"
+
+
+def hold_modules(adapter: Adapter) -> Adapter:
+    """The adapter of models whose plain lists and dictionaries of modules are torch's."""
+
+    def make_model(sizes: Sizes) -> nn.Module:
+        model = adapter.make_model(sizes)
+        for module in [*model.modules()]:
+            for key, value in [*vars(module).items()]:
+                if key[0] == "_":
+                    continue
+                if isinstance(value, dict) and is_held(value.values()):
+                    setattr(module, key, nn.ModuleDict(value))
+                elif isinstance(value, list | tuple) and is_held(value):
+                    setattr(module, key, nn.ModuleList(value))
+        return model
+
+    return replace(adapter, make_model=make_model)
+
+
+def is_held(values: Collection[object]) -> bool:
+    """Whether there are values, and all are modules."""
+    return bool(values) and all(isinstance(each, nn.Module) for each in values)
 
 
 def reach(adapter: Adapter, view: Reading, side: str) -> tuple[int, float]:
@@ -315,9 +341,12 @@ def scale(adapter: Adapter, seed: int) -> str:
             cause = divided_by(divisor, size, size * each.weights.size(1))
             if abs(divisor - 1) < 0.02 and each.part != "cross" and carried(adapter, seed, each):
                 raise NotImplementedError(f"{message}; new queries are as much smaller instead")
+            found = Finding(f"{message}, {expected}", cause)
             if any(biased(adapter, view, other) for other in view.attentions):
-                cause += " With relative positions some designs have no scale."
-            raise Finding(f"{message}, {expected}", cause)
+                found.fits += " With relative positions some designs have no scale."
+                raise found
+            repair = make_repair(rescale, seed)
+            raise prove_cause(adapter, seed, found, repair, scale, "every score divided by it")
     if not faulty:
         raise NotImplementedError("no scores of queries and keys could be read")
     return (

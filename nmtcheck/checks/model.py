@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 
 import torch
@@ -20,10 +21,13 @@ from nmtcheck.measure.helpers import (
     nll,
     pairs,
     prepare,
+    still,
     three_pairs,
 )
 from nmtcheck.measure.proof import prove_cause
 from nmtcheck.registry import Finding, check
+
+DROPPED = "Dropout is active in eval mode: functional dropout needs training=self.training."
 
 
 @check("model.shape", "make_model")
@@ -87,8 +91,24 @@ def eval_repeats(adapter: Adapter, seed: int) -> str:
     """In eval mode the model is deterministic."""
     model, source, target = prepare(adapter, seed, dropout=0.5)
     passes = [logits(adapter, model, source, target)[target != adapter.pad] for _ in range(2)]
-    close(passes[1], passes[0], "two passes in eval mode differ", tolerance=1e-6)
+    try:
+        close(passes[1], passes[0], "two passes in eval mode differ", tolerance=1e-6)
+    except Finding as found:
+        found.fits = (
+            "Dropout is active in eval mode: functional dropout needs training=self.training."
+        )
+        raise prove_cause(adapter, seed, found, without_dropout, eval_repeats, "none") from None
     return "two passes in eval mode are equal" + (", with dropout 0.5" if adapter.resizable else "")
+
+
+def without_dropout(adapter: Adapter) -> Adapter:
+    """The adapter of a model that drops nothing in eval mode."""
+
+    def pass_still(model: nn.Module, source: Tensor, target: Tensor) -> Tensor:
+        with nullcontext() if model.training else still():
+            return adapter.logits(model, source, target)
+
+    return replace(adapter, logits=pass_still)
 
 
 @check("model.double", "make_model")

@@ -61,4 +61,5 @@ def prove_cause(
         measure(repair(adapter), seed)
         if found.fits and is_harmless(repair):
             found.fits, found.proved = f"{found.fits} With {what}, the check passes.", True
+            found.repair = repair
     return found

@@ -7,6 +7,7 @@ the words of one side, or of one sentence: what moves belongs to them.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -244,6 +245,18 @@ def over_keys(adapter: Adapter, view: Reading, attention: Attention, *ids: Tenso
         scores[:] = tensors if kind == "softmax" else scores
         # A composite operation would reach the graph whole.
         return (torch._softmax(scores[0], -1, False),) if kind == "weights" else tensors
+
+    return change
+
+
+def rescale(adapter: Adapter, view: Reading, attention: Attention, *ids: Tensor) -> Alter:
+    """Let the scores be divided by the root of the head size."""
+    missing = 1 / (attention.factor * math.sqrt(attention.size)) if attention.size else math.nan
+
+    def change(kind: str, tensors: tuple) -> tuple:
+        if kind == "product" and math.isfinite(missing):
+            return tensors[0] * missing, tensors[1]
+        return tensors
 
     return change
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,13 +15,19 @@ RELATIONS = tomllib.loads(Path(__file__).with_name("relations.toml").read_text("
 FIRST = "model.shape"  # nothing else can hold where this does not
 
 
-def related(results: Sequence[Result]) -> tuple[Result, ...]:
+def related(
+    results: Sequence[Result],
+    passes_repaired: Callable[[Sequence[str], str], bool | None] = lambda causes, name: None,
+) -> tuple[Result, ...]:
     """The results, each failure that is explained by another one naming it in `follows`.
 
-    What several checks were told in the same words is one finding, and so is one exception; other
-    relations stand in relations.toml.
+    What several checks were told in the same words is one finding, and so is one exception.
+    `passes_repaired(causes, name)` says whether a check passes with the repairs of other findings:
+    then it follows from them, and otherwise not.  Where no experiment can tell (None), or a finding
+    has no repair, relations.toml says what may follow.
     """
     bad = {result.check.id: result for result in results if result.bad}
+    repairable = [name for name, result in bad.items() if result.repairable]
     said: dict[str, str] = {}  # what was measured -> the first check that met it
     for name in sorted(bad, key=lambda name: name != FIRST):
         said.setdefault(_words(bad[name]), name)
@@ -32,17 +38,27 @@ def related(results: Sequence[Result]) -> tuple[Result, ...]:
             return bad[name].follows
         if (first := said[_words(bad[name])]) != name:
             return first
-        words, others = RELATIONS.get(name, {}).get("unless", (bad[name].measured, ()))
-        others = others if words in bad[name].measured else ()
-        follows = RELATIONS.get(name, {}).get("follows", ())
-        known = [n for n in follows if n in bad and n not in others]
+        others = [each for each in repairable if each != name]
+        if name in repairable:  # of two findings with repairs the first one comes first
+            others = others[: repairable.index(name)]
+        tried = {cause: passes_repaired([cause], name) for cause in others}
+        for cause, passes in tried.items():
+            if passes:
+                return cause
+        if len(others) > 1 and passes_repaired(others, name):
+            return others[0]
+        refuted = [cause for cause, passes in tried.items() if passes is False]
+        listed = RELATIONS.get(name, {}).get("follows", ())
+        known = [each for each in listed if each in bad and each not in refuted]
         # What an experiment has shown to be the cause follows from no mere guess.
-        return next((n for n in known if bad[n].proved or not bad[name].proved), "")
+        return next((each for each in known if bad[each].proved or not bad[name].proved), "")
+
+    sources = {name: source(name) for name in bad}
 
     def root(name: str) -> str:
         """The failure at the beginning of the chain; of a circle, the one that ran first."""
         chain = [name]
-        while (before := source(chain[-1])) and before not in chain:
+        while (before := sources[chain[-1]]) and before not in chain:
             chain.append(before)
         return min(chain[chain.index(before) :], key=list(bad).index) if before else chain[-1]
 

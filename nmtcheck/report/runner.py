@@ -19,6 +19,7 @@ from nmtcheck.checks import every  # noqa: F401 (every registers the checks)
 from nmtcheck.checks.recorded import ON_PURPOSE
 from nmtcheck.connect import ids  # noqa: F401 (every registers the checks)
 from nmtcheck.measure.graph import every_module
+from nmtcheck.measure.proof import Repair
 from nmtcheck.measure.reading import reading
 from nmtcheck.measure.tape import SECONDS
 from nmtcheck.registry import CHECKS, Check, Finding
@@ -39,6 +40,8 @@ HEARTS = [
     ("search", ["translate"], "run", ["search.successors", "decoding.search_model"]),
     ("evaluation", ["evaluate"], "read", ["evaluation.mode", "evaluation.loss", "evaluation.bleu"]),
 ]
+# Checks with no other needs look at passes of the model, and a repair of passes reaches them.
+OF_THE_MODEL = {"make_model", "resizable", "scaled_embedding"}
 UNDECIDED = "nmtcheck could not decide"
 ENDLESS = "An endless loop, or a model far larger than the requested sizes."
 
@@ -71,7 +74,7 @@ def run_checks(
     with _undisturbed():
         try:
             note = bench.find_facts()
-            results = related([bench.run(check) for check in chosen])
+            results = related([bench.run(check) for check in chosen], bench.passes_repaired)
             hearts = bench.hearts({result.check.id: result for result in results})
         finally:
             bench.apart.close()
@@ -99,6 +102,7 @@ class Bench:
         self.given, self.seed, self.limit = adapter, seed, limit
         self.board, self.apart = Board(), worker(self.work)
         self.stuck: dict[str, tuple[str, str]] = {}  # part -> where it did not return, and why
+        self.repairs: dict[str, Repair] = {}  # of the findings with a proved cause
         self.settle(ids.Facts(ids.with_ids(adapter), {}, {}, ""))
 
     def settle(self, found: ids.Facts) -> None:
@@ -171,17 +175,54 @@ class Bench:
             if request == READ:
                 attentions = reading(self.adapter, self.seed)
                 return len(attentions.attentions), attentions.seen
+            if not isinstance(request, str):
+                return self.measure_repaired(*request)
             return {"verdict": "passed"} | {
                 "measured": str(CHECKS[request].measure(self.adapter, self.seed))
             }
         except BaseException as error:  # SystemExit too: this is somebody else's code
-            return self.judged(CHECKS[request], error) if request in CHECKS else None
+            known = isinstance(request, str) and request in CHECKS
+            return self.judged(CHECKS[request], error) if known else None
+
+    def measure_repaired(self, causes: Sequence[str], name: str) -> bool:
+        """Whether a check passes in a model in which these findings are repaired."""
+        repaired = self.adapter
+        for cause in causes:
+            if cause not in self.repairs:  # found by another process, which has ended
+                try:
+                    CHECKS[cause].measure(self.adapter, self.seed)
+                except Finding as finding:
+                    self.note_repair(cause, finding)
+            repaired = self.repairs[cause](repaired)
+        try:
+            CHECKS[name].measure(repaired, self.seed)
+        except Finding:
+            return False
+        return True
+
+    def passes_repaired(self, causes: Sequence[str], name: str) -> bool | None:
+        """Whether a check that fails passes once these findings are repaired; None: unknown.
+
+        What is repaired are passes of the model: nothing is known of a search, and of a training.
+        """
+        if not {*CHECKS[name].needs} <= OF_THE_MODEL:
+            return None
+        return self.apart.ask([[*causes], name], self.limit).value
+
+    def note_repair(self, name: str, finding: Finding) -> None:
+        """Keep the repair that proves a cause, for the checks that fail beside it."""
+        if finding.repair is not None:
+            self.repairs[name] = finding.repair
 
     def judged(self, check: Check, error: BaseException) -> dict[str, Any]:
         """Verdict, what was measured and the cause, for what a check raised."""
         if isinstance(error, Finding):
+            self.note_repair(check.id, error)
             cause = {"cause": error.fits or check.cause, "proved": error.proved}
-            return {"verdict": "failed", "measured": error.measured, **cause}
+            repairable = error.repair is not None
+            return {"verdict": "failed", "measured": error.measured, **cause} | {
+                "repairable": repairable
+            }
         said = next(iter(str(error).strip().splitlines()), "")[:200]
         if isinstance(error, NotImplementedError):
             last = traceback.extract_tb(error.__traceback__)[-1].filename
