@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import math
+
+from torch import Tensor
 
 from nmtcheck.adapter import Adapter
 from nmtcheck.checks.search import UNEQUAL, proved, shown
-from nmtcheck.measure.evaluations import Evaluation, batch_of, evaluation, record_evaluation
+from nmtcheck.measure.evaluations import (
+    Evaluation,
+    batch_of,
+    evaluate_one,
+    evaluation,
+    record_evaluation,
+)
 from nmtcheck.measure.passes import REPAIRS, Pass, full_rows, searched_model, speech_for
-from nmtcheck.measure.scores import bleus_of, losses_of, perplexities_of, same
+from nmtcheck.measure.scores import (
+    accuracies_of,
+    bleus_of,
+    losses_of,
+    perplexities_of,
+    same,
+    same_share,
+)
 from nmtcheck.measure.searches import words_for
 from nmtcheck.registry import Finding, check
 
@@ -22,9 +39,22 @@ LOSSES = {
     "perplexities": "The perplexities of batches are averaged: take exp of the mean loss once.",
     "smoothed": "The smoothed loss of the training is reported: measure without smoothing.",
 }
+ACCURACIES = {
+    "padded": "PAD is counted as a token.",
+    "batches": "The accuracies of batches are averaged: the tokens of a small batch count more.",
+}
+SHARES = ("accuracy", "BLEU")  # from 0 to 1, or in per cent
 BLEUS = {
     "swapped": "References and hypotheses are exchanged.",
     "sentences": "The BLEU of each sentence is computed, and their mean reported.",
+    "no brevity": "The brevity penalty is missing.",
+    "inverted brevity": "The brevity penalty has the lengths exchanged.",
+    "brevity always": "The brevity penalty rewards translations that are longer than references.",
+    "not clipped": "An n-gram counts as often as the translation has it: matches are not clipped.",
+    "arithmetic": "The arithmetic mean of the precisions is taken, not the geometric one.",
+    "order 1": "Only single words are counted: BLEU has n-grams of up to four.",
+    "order 2": "Only n-grams of up to two words are counted: BLEU has four.",
+    "order 3": "Only n-grams of up to three words are counted: BLEU has four.",
     "letters": "BLEU counts letters: the scorer gets strings in place of lists of words.",
     "EOS": "EOS is left in what is scored, as a word that is always right.",
     "BOS": "BOS is left in what is scored, as a word that is always right.",
@@ -113,15 +143,57 @@ def all_pairs(adapter: Adapter, seed: int) -> str:
     return f"{len(read)} pairs are read with their references, {len(translated)} translated"
 
 
+def read_batches(adapter: Adapter, done: Evaluation) -> list[tuple[Tensor, Tensor]]:
+    """The logits (B, T, V) and labels (B, T) of the passes that read references."""
+    batches = [batch_of(adapter, each, done.pairs)[:2] for each in done.forced()]
+    return [b for b in batches if b[0].size(1) == b[1].size(1)]
+
+
+@functools.lru_cache(maxsize=8)
+def find_meanings(adapter: Adapter, seed: int) -> dict[int, str]:
+    """Which of the reported numbers is a loss, a perplexity, an accuracy or a BLEU.
+
+    That of one pair tells: there is one way to average it.  Nothing is known where one pair cannot
+    be evaluated.
+    """
+    with contextlib.suppress(Exception):  # somebody else's code may want more than one pair
+        done, words = evaluate_one(adapter, seed), words_for(adapter)
+        values = dict[str, float]()
+        if batches := read_batches(adapter, done):
+            mean = losses_of(batches, adapter.pad)["mean"]
+            values |= {"loss": mean, "perplexity": math.exp(mean)}
+            values["accuracy"] = accuracies_of(batches, adapter.pad)["all"]
+        if done.translations:
+            references = [words.lookup_tokens(t) for _, t in done.pairs]
+            found = [words.lookup_tokens(h) for h in done.translations]
+            values["BLEU"] = bleus_of(found, references, [], "", "")["words"][0]
+        for name in [n for n in ("accuracy", "BLEU") if values.get(n) in (0.0, 1.0)]:
+            del values[name]  # so little tells nothing
+        count = len(evaluation(adapter, seed).reported)
+        told = dict[int, str]()
+        for place, number in enumerate(done.reported if len(done.reported) == count else ()):
+            fits = [name for name, x in values.items() if same_share(number, x, name in SHARES)]
+            told |= {place: fits[0]} if len(fits) == 1 else {}
+        return told
+    return {}
+
+
 @check("evaluation.loss", "make_model", "evaluate")
 def loss(adapter: Adapter, seed: int) -> str:
-    """A loss or perplexity that is reported is the mean over all tokens, in nats, or its exp."""
+    """A loss that is reported is the mean over all tokens in nats; a perplexity is exp of that.
+
+    An accuracy is the share of all tokens.  PAD is no token.
+    """
     done = evaluation(adapter, seed)
-    batches = [batch_of(adapter, each, done.pairs)[:2] for each in done.forced()]
-    batches = [b for b in batches if b[0].size(1) == b[1].size(1)]
+    batches = read_batches(adapter, done)
     if not batches:
         raise NotImplementedError("no pass was seen that reads references")
-    losses = losses_of(batches, adapter.pad)
+    losses, shares = losses_of(batches, adapter.pad), accuracies_of(batches, adapter.pad)
+    expected = {
+        "loss": losses["mean"],
+        "perplexity": math.exp(losses["mean"]),
+        "accuracy": shares["all"],
+    }
     right, wrong = list[str](), list[tuple[str, str]]()
     named = dict[float, str]()
     for name, value in losses.items():
@@ -142,6 +214,17 @@ def loss(adapter: Adapter, seed: int) -> str:
         cause = LOSSES[name if name in LOSSES else "smoothed"]
         message = f"{shown_number} is reported; the recorded passes have {mean}"
         raise proved(Finding(message, f"{cause} So computed it is {shown_number}, too."))
+    for place, name in find_meanings(adapter, seed).items():
+        number, share = done.reported[place], name in SHARES
+        if name not in expected or same_share(number, expected[name], share):
+            continue
+        message = f"the {name} {number:.5g} is reported; of the recorded passes it is"
+        found = Finding(f"{message} {expected[name]:.5g}, and of one pair alone it is right")
+        for way, cause in ACCURACIES.items() if name == "accuracy" else ():
+            if same_share(number, shares[way], share):
+                found.fits = f"{cause} So computed it is {number:.5g}, too."
+                found = proved(found)
+        raise found
     if not right:
         raise NotImplementedError(f"none of the numbers {done.repr} is known; they have {mean}")
     return f"{', '.join(right)} reported; the recorded passes have {mean}"
@@ -168,6 +251,10 @@ def bleu(adapter: Adapter, seed: int) -> str:
                     message += f", and {searched} passes of a search were seen"
                 cause = f"{BLEUS[name]} So computed it is {number:.4g}, too."
                 raise proved(Finding(message, cause))
+    for place, name in find_meanings(adapter, seed).items():
+        if name == "BLEU":
+            message = f"BLEU {done.reported[place]:.4g} is reported; of the translations it is"
+            raise Finding(f"{message} {right:.4f}, and of one pair alone it is right")
     raise NotImplementedError(f"none of the numbers {done.repr} is known; BLEU is {right:.4f}")
 
 

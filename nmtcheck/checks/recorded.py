@@ -32,6 +32,7 @@ DIVISORS = {  # how the words of an update are weighed, and the cause
     "padded": "The sum is divided by the number of positions, PAD included.",
     "uneven": "Means of sentences are averaged: words of short sentences weigh more.",
 }
+EXCHANGED = "The shares of the label and of the smoothing are exchanged."
 ON_PURPOSE = "some toolkits do so on purpose"
 GRADIENTS = {  # what is seen, and its cause
     "older": ("a gradient of earlier updates is left", "Gradients are not cleared between steps."),
@@ -107,6 +108,10 @@ def labels(adapter: Adapter, seed: int) -> str:
     if sum(map(bool, without)) > len(seen) / 2:
         said = f"in a batch {max(without)} positions count for which no word is meant"
         raise Finding(said, "What is smoothed at PAD counts in the loss.")
+    shares = torch.cat([rows.share for rows in seen if rows.off <= EXACT])
+    if len(shares) and float(shares.median()) < 0.5:
+        said = f"the label gets {float(shares.median()):.2g} of what a position learns"
+        raise Finding(f"{said}, and other words the rest", EXCHANGED)
     kinds = Counter(each.kind for each in pairs)
     kind, count = kinds.most_common(1)[0]
     if kind in MISTAKES and count > len(pairs) / 2:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -37,6 +38,11 @@ def numbers(report: Any) -> list[float]:
 def same(a: float, b: float) -> bool:
     """Whether two numbers are equal but for rounding in float32."""
     return math.isfinite(a) and math.isfinite(b) and abs(a - b) <= CLOSE * max(abs(a), abs(b), 1e-9)
+
+
+def same_share(a: float, b: float, share: bool) -> bool:
+    """Whether two numbers are equal; of a share, the first one may be in per cent."""
+    return same(a, b) or (share and same(a, 100 * b))
 
 
 def losses_of(batches: list[tuple[Tensor, Tensor]], pad: int) -> dict[str, float]:
@@ -111,26 +117,71 @@ def perplexities_of(batches: list[tuple[Tensor, Tensor]], pad: int) -> dict[str,
     return {"perplexities": sum(means) / len(means)}
 
 
+def accuracies_of(batches: list[tuple[Tensor, Tensor]], pad: int) -> dict[str, float]:
+    """What the share of right next words may be; the right one is 'all'."""
+    hits = [logits.argmax(-1) == labels for logits, labels in batches]
+    real = [labels != pad for _, labels in batches]
+    each = [float(x[y].float().mean()) for x, y in zip(hits, real, strict=True)]
+    right = sum(int((x & y).sum()) for x, y in zip(hits, real, strict=True))
+    return {
+        "all": right / sum(int(y.sum()) for y in real),
+        "padded": sum(int(x.sum()) for x in hits) / sum(x.numel() for x in hits),
+        "batches": sum(each) / len(each),
+    }
+
+
 def ngrams(sentence: Sentence, n: int) -> Counter:
     """The n-grams of a sentence."""
     return Counter(tuple(sentence[i : i + n]) for i in range(len(sentence) - n + 1))
 
 
-def bleu(
-    hypotheses: Sequence[Sentence], references: Sequence[Sentence], smooth: float = 0
-) -> float:
-    """Corpus BLEU from 0 to 1, one reference each; `smooth` takes the place of no match."""
-    matches, counts = [0.0] * 4, [0] * 4
+@dataclass(frozen=True)
+class Way:
+    """How a BLEU is computed; by default as it should be."""
+
+    order: int = 4  # words of the longest n-gram
+    clipped: bool = True  # an n-gram counts as often as the reference has it
+    brevity: str = "right"  # or "none", "inverted", "always"
+    geometric: bool = True  # the mean of the precisions
+    smooth: float = 0.0  # takes the place of no match
+
+
+RIGHT = Way()
+OWN_BLEUS = {  # mistakes of a BLEU that somebody wrote
+    "no brevity": Way(brevity="none"),
+    "inverted brevity": Way(brevity="inverted"),
+    "brevity always": Way(brevity="always"),
+    "not clipped": Way(clipped=False),
+    "arithmetic": Way(geometric=False),
+    "order 1": Way(order=1),
+    "order 2": Way(order=2),
+    "order 3": Way(order=3),
+}
+
+
+def bleu(hypotheses: Sequence[Sentence], references: Sequence[Sentence], way: Way = RIGHT) -> float:
+    """Corpus BLEU from 0 to 1, one reference each."""
+    matches, counts = [0.0] * way.order, [0] * way.order
     for hypothesis, reference in zip(hypotheses, references, strict=True):
-        for n in range(4):
-            mine = ngrams(hypothesis, n + 1)
-            matches[n] += sum((mine & ngrams(reference, n + 1)).values())
+        for n in range(way.order):
+            mine, theirs = ngrams(hypothesis, n + 1), ngrams(reference, n + 1)
+            known = Counter({x: k for x, k in mine.items() if x in theirs})
+            matches[n] += sum(((mine & theirs) if way.clipped else known).values())
             counts[n] += sum(mine.values())
     size, other = sum(map(len, hypotheses)), sum(map(len, references))
-    if not size or not all(counts) or not all(m or smooth for m in matches):
+    if not size or not all(counts) or not all(m or way.smooth for m in matches):
         return 0.0
-    logs = [math.log((m or smooth) / c) for m, c in zip(matches, counts, strict=True)]
-    return math.exp(sum(logs) / 4 + min(0.0, 1 - other / size))
+    precisions = [(m or way.smooth) / c for m, c in zip(matches, counts, strict=True)]
+    mean = math.fsum(precisions) / way.order
+    if way.geometric:
+        mean = math.exp(sum(map(math.log, precisions)) / way.order)
+    penalties = {
+        "right": min(0.0, 1 - other / size),
+        "none": 0.0,
+        "inverted": min(0.0, 1 - size / max(other, 1)),
+        "always": 1 - other / size,
+    }
+    return mean * math.exp(penalties[way.brevity])
 
 
 def mean_bleu(hypotheses: Sequence[Sentence], references: Sequence[Sentence]) -> float:
@@ -161,6 +212,7 @@ def bleus_of(
         "words": [bleu(hypotheses, references)],
         "swapped": [bleu(references, hypotheses)],
         "sentences": [mean_bleu(hypotheses, references)],
+        **{name: [bleu(hypotheses, references, way)] for name, way in OWN_BLEUS.items()},
         "letters": [
             bleu(letters(hypotheses, joint), letters(references, joint)) for joint in (" ", "")
         ],

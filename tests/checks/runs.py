@@ -76,7 +76,13 @@ def train(mistake=""):
             table = model(source, target[:, :-1])
             labels = target[:, 1:] if mistake != "shifted twice" else F.pad(target[:, 2:], (0, 1))
             ignored = -100 if mistake == "PAD counts" else PAD
-            loss = F.cross_entropy(table.flatten(0, 1), labels.flatten(), ignore_index=ignored)
+            smoothing = 0.9 if mistake == "smoothing exchanged" else 0.0
+            loss = F.cross_entropy(
+                table.flatten(0, 1),
+                labels.flatten(),
+                ignore_index=ignored,
+                label_smoothing=smoothing,
+            )
             if mistake == "micro: cleared" or (number % every == 0 and mistake != "not cleared"):
                 noam.optimizer.zero_grad()
             if mistake == "clipped first":
@@ -115,6 +121,7 @@ FOUND = {
     "no EOS": "run.labels",
     "PAD counts": "run.labels",
     "EOS twice": "run.labels",
+    "smoothing exchanged": "run.labels",
     "micro: added": "run.weights",
     "micro: cleared": "run.gradients",
     "not cleared": "run.gradients",
