@@ -13,9 +13,11 @@ from torch import Tensor
 
 from nmtcheck.adapter import Adapter
 from nmtcheck.connect.loops import train
+from nmtcheck.measure.attended import SEEN, find_hidden_reads
 from nmtcheck.measure.helpers import applies_dropout, build
 from nmtcheck.measure.helpers import pairs as pairs_of
 from nmtcheck.measure.labels import EXACT, Learned, Rows, is_counter, read_pairs
+from nmtcheck.measure.reading import PARTS
 from nmtcheck.measure.tape import Run, recording
 from nmtcheck.registry import Finding, check
 
@@ -144,6 +146,37 @@ def labels(adapter: Adapter, seed: int) -> str:
 def repetitions(labels: list[int]) -> int:
     """How often the last label of a target stands at its end."""
     return next((n for n, label in enumerate(reversed(labels)) if label != labels[-1]), len(labels))
+
+
+@check("run.masks", LOOPS)
+def masks(adapter: Adapter, seed: int) -> str:
+    """In training no attention reads PAD, and none of the decoder reads the future."""
+    told = [each for update in lessons(adapter) for each in update if each.source is not None]
+    pads = [padding([row for each in told for row in each.source.tolist()])]
+    pads.append(padding([row for each in told for row in each.read[:, 1:].tolist()]))
+    pad = next((each for each in pads if each is not None), None)
+    if pad is None:
+        raise NotImplementedError("no sentences are padded, or PAD could not be told")
+    count, worst = 0, dict[tuple[str, str], float]()
+    for update in recorded(adapter).updates:
+        for each in update.passes:
+            pairs = read_pairs(each.rows, each.reads) if each.weights else None
+            if pairs is None or pairs.source is None:
+                continue
+            length = math.prod(each.rows.shape) // len(pairs.read) if each.rows else 0
+            target = pairs.read[:, :length]
+            for part, what, weight in find_hidden_reads(each.weights, pairs.source, target, pad):
+                count += 1
+                worst[part, what] = max(weight, worst.get((part, what), 0.0))
+    if not count:
+        raise NotImplementedError("no weights of an attention were read in training")
+    for (part, what), weight in worst.items():
+        # PAD behind the words is the future of every word of a target.
+        if weight > SEEN:
+            name = PARTS.get(part, "an attention")
+            said = f"in training {name} gives {what} a weight of {weight:.2g} in one query"
+            raise Finding(said, "The masks of the training are missing, or made of something else.")
+    return f"{count} attentions of the first updates read neither PAD nor the future"
 
 
 def divided(passes: list[Rows], pairs: list[Learned]) -> tuple[str, str]:

@@ -25,12 +25,13 @@ from torch import Tensor, nn
 from torch.optim.lr_scheduler import LRScheduler
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
-from nmtcheck.measure.graph import DROPS, A, Listener, record_graph
+from nmtcheck.measure.graph import DROPS, SOFTMAXES, A, Listener, record_graph
 from nmtcheck.measure.labels import Rows, read_rows
 
 SOFTMAX_GRADIENTS = {A._log_softmax_backward_data: False, A._softmax_backward_data: True}
 LOOKUP_GRADIENTS = {A.embedding_dense_backward: 1, A.index_put: 1, A._index_put_impl_: 1}
 MOST = 1_000  # updates that are recorded
+LOOKED_AT = 4  # updates whose attention weights are kept
 SECONDS = 90.0  # of computing, after which a run is ended
 RATE = re.compile(r"_?(rate|lr|learning_rate|(cur|current|last)_(rate|lr))")
 
@@ -46,6 +47,7 @@ class Pass:
     rows: Rows | None = None  # what counts at the logits
     reads: list[Tensor] = field(default_factory=list)  # tables of ids that were looked up
     dropped: bool = False
+    weights: list[Tensor] = field(default_factory=list)  # (..., T, S) of attentions; of few updates
 
 
 @dataclass
@@ -113,6 +115,7 @@ class RunListener(Listener):
         self.run, self.begun = Run(), time.process_time()
         self.reads, self.learned = list[Tensor](), list[Tensor]()  # ids of forward and backward
         self.dropped, self.rows, self.backward = False, list[Rows](), False
+        self.weights = list[Tensor]()
         self.passes, self.clipped = list[Pass](), list[bool]()
         self.fresh = dict[int, list[Tensor]]()  # gradients of the followed parameters
         self.previous = dict[int, Tensor]()
@@ -133,6 +136,9 @@ class RunListener(Listener):
         elif kind in DROPS and (kind is A.native_dropout or output.numel() > 1):
             self.dropped |= torch.is_grad_enabled()
             self.run.tested_dropped += bool(self.run.updates) and not torch.is_grad_enabled()
+        elif kind in SOFTMAXES and torch.is_grad_enabled() and output.dim() > 2:
+            if len(self.run.updates) < LOOKED_AT and args[1] in (-1, output.dim() - 1):
+                self.weights.append(output.detach().clone())
         elif self.backward and kind in SOFTMAX_GRADIENTS and not self.rows:
             table = args[1].clamp_min(1e-30).log() if SOFTMAX_GRADIENTS[kind] else args[1]
             # The classes may stand in any axis: torch's own cross-entropy takes (B, V, T).
@@ -161,8 +167,9 @@ class RunListener(Listener):
             reads = [x for x, own in zip(self.reads, mine, strict=True) if own]
             others = [x for x, own in zip(self.reads, mine, strict=True) if not own]
             self.run.tested += [(len(self.run.updates), x) for x in others]
-            self.passes.append(Pass(self.rows[0] if self.rows else None, reads, self.dropped))
-            self.reads, self.dropped = [], False
+            rows = self.rows[0] if self.rows else None
+            self.passes.append(Pass(rows, reads, self.dropped, self.weights))
+            self.reads, self.dropped, self.weights = [], False, []
 
     def record_clipping(self, original: Callable, *given: Any, **options: Any) -> Any:
         """A clipping of gradients."""

@@ -61,7 +61,8 @@ class Noam:
 
 def train(mistake=""):
     torch.manual_seed(0)
-    model, pairs, generator = Stranger(Sizes(dropout=0.1)), corpus(120, 1), random.Random(2)
+    sizes = Sizes(dropout=0.1)
+    model, pairs, generator = Stranger(sizes, mistake), corpus(120, 1), random.Random(2)
     train_pairs, test = pairs[24:], pairs[:24]
     if "test in training" in mistake:
         test = pairs[18 if "most" in mistake else 24 :: 4]
@@ -122,6 +123,7 @@ FOUND = {
     "PAD counts": "run.labels",
     "EOS twice": "run.labels",
     "smoothing exchanged": "run.labels",
+    "no memory mask in training": "run.masks",
     "micro: added": "run.weights",
     "micro: cleared": "run.gradients",
     "not cleared": "run.gradients",
