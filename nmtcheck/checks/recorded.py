@@ -286,7 +286,7 @@ def rates(adapter: Adapter, seed: int) -> str:
         if len(set(defaults)) > 3:
             cause = "The rate is written to optimizer.defaults, which no step reads."
             raise Finding(f"the default rate changes, and the one used stays {used[0]:.3g}", cause)
-    for odd in (odd_first(used), rising_end(used)):
+    for odd in (odd_first(used), rising_end(used), second_warm_up(used)):
         if odd is not None:
             raise Finding(f"{odd[0]}: {text}", odd[1])
     warm = {n: v for u in run.updates for n, v in u.said.items() if "warm" in n.lower()}
@@ -331,6 +331,21 @@ def rising_end(used: list[float]) -> tuple[str, str] | None:
         return None
     said = f"the rate falls until update {low + 1} and then rises to the end"
     return said, "The schedule goes on past its end, or takes the larger of two rates for the less."
+
+
+def second_warm_up(used: list[float]) -> tuple[str, str] | None:
+    """What is wrong with rates that rise, and then jump down and rise once more, and why.
+
+    Restarts of a cosine jump up, and triangles do not jump.
+    """
+    first = used[:5]
+    if len(used) < FEW or not all(a < b for a, b in itertools.pairwise(first)):
+        return None
+    for n in range(5, len(used) - 5):
+        if used[n : n + 5] == first and used[n - 1] > max(2 * used[n], first[1]):
+            said = f"the rate jumps down at update {n + 1} and rises as it did from the first one"
+            return said, "The schedule, or the number of its step, begins anew in each epoch."
+    return None
 
 
 @check("run.modes", LOOPS)

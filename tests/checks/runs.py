@@ -133,6 +133,7 @@ FOUND = {
     "exponent": "run.rates",
     "larger of two": "run.rates",
     "first rate is the default": "run.rates",
+    "restarts": "run.rates",
     "train mode not restored": "run.modes",
     "tested in train mode": "run.modes",
     "falls to nothing": "run.rates",

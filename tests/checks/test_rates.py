@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.optim import lr_scheduler as schedules
 
-from nmtcheck.checks.recorded import odd_first, rising_end
+from nmtcheck.checks.recorded import odd_first, rising_end, second_warm_up
 
 COUNT = 60
 
@@ -45,13 +45,18 @@ WRONG = {
 @pytest.mark.parametrize("family", SOUND)
 def test_a_family_of_schedules_is_sound(family):
     used = rates_of(SOUND[family])
-    assert odd_first(used) is None and rising_end(used) is None, used
+    assert not any(law(used) for law in (odd_first, rising_end, second_warm_up)), used
 
 
 @pytest.mark.parametrize("family", WRONG)
 def test_a_schedule_that_goes_on_past_its_end_is_not(family):
     said, cause = rising_end(rates_of(WRONG[family]))
     assert "then rises to the end" in said and "larger of two" in cause
+
+
+def test_a_warm_up_in_each_epoch_is_seen():
+    used = rates_of(SOUND["noam"])[:25]
+    assert "at update 26" in second_warm_up(used + used)[0]
 
 
 def test_a_first_rate_that_no_schedule_has_set_is_seen():
