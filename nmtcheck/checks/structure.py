@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
@@ -13,10 +14,13 @@ from nmtcheck.adapter import Adapter, Sizes
 from nmtcheck.measure.graph import Graph, Node
 from nmtcheck.measure.helpers import build, listed, silence, words_of
 from nmtcheck.measure.paths import (
+    NORMS,
+    Norm,
     comes_from,
     find_added,
     find_norms,
     find_residuals,
+    first_output,
     is_sum,
     layer_of,
     undropped,
@@ -58,6 +62,76 @@ def own_norms(adapter: Adapter, seed: int) -> str:
         kinds = " and ".join(sorted(parts[double[0]]))
         raise Finding(f"{listed(double)} makes the queries of {kinds} attention")
     return f"{len(calls)} norms, none called twice in one pass of its layer"
+
+
+def standardised(x: Tensor, axes: tuple[int, ...], power: float = 0.5) -> Tensor:
+    """Values (..., D) less their mean over some axes, divided by a power of their variance."""
+    return (x - x.mean(axes, keepdim=True)) / x.var(axes, keepdim=True, correction=0) ** power
+
+
+ROW = (-1,)
+NORMED = [  # what a norm makes of a row, before its gain and its bias
+    lambda x: standardised(x, ROW),
+    lambda x: (x - x.mean(-1, keepdim=True)) / x.std(-1, keepdim=True),
+    lambda x: x / x.pow(2).mean(-1, keepdim=True).sqrt(),
+    lambda x: x / x.norm(dim=-1, keepdim=True),
+]
+NORMED_WRONGLY = {
+    "It divides by the variance, not by its root.": lambda x: standardised(x, ROW, 1.0),
+    "Its statistics are those of a sentence, not of a row.": lambda x: standardised(x, (-2, -1)),
+    "Its statistics are taken over positions.": lambda x: standardised(x, (-2,)),
+    "Its statistics are taken over the batch.": lambda x: standardised(x, (0,)),
+    "Nothing is divided: rows keep their size.": lambda x: x - x.mean(-1, keepdim=True),
+}
+
+
+def normalises(
+    norm: Norm, module: nn.Module, way: Callable[[Tensor], Tensor], tolerance: float = 0.02
+) -> bool:
+    """Whether a norm returns what it has read, normalised in this way, times a gain plus a bias.
+
+    One number may be a factor more: some divide by one less than the number of values.
+    """
+    output = first_output(norm.output)
+    x = first_output(norm.read).reshape(output.shape).double()
+    parameters = [p.detach().double() for p in module.parameters(recurse=False)]
+    gains = [torch.ones(()), *parameters, *(1 + p for p in parameters)]
+    biases = [torch.zeros(()), *parameters]
+    for gain in gains:
+        for bias in biases:
+            expected, found = way(x) * gain, output - bias
+            factor = (expected * found).sum() / expected.pow(2).sum()
+            off = (factor * expected - found).abs().max()
+            if 0.5 < factor < 2 and float(off) <= tolerance * float(output.abs().max()):
+                return True
+    return False
+
+
+@check("layers.norms", "make_model")
+@torch.no_grad()
+def norms(adapter: Adapter, seed: int) -> str:
+    """A norm gives each row the mean 0 and the variance 1, or the mean square 1."""
+    model = silence(build(adapter, seed))
+    graph = run(adapter, model, *uneven_batch(adapter, seed, padded=False))
+    modules, count = dict(model.named_modules()), 0
+    for norm in find_norms(graph, model):
+        if norm.module not in modules or norm.read is None or norm.output.kind in NORMS:
+            continue  # torch's own norms are right
+        if first_output(norm.read).numel() != first_output(norm.output).numel():
+            continue
+        module = modules[norm.module]
+        if any(normalises(norm, module, way) for way in NORMED):
+            count += 1
+            continue
+        for cause, way in NORMED_WRONGLY.items():
+            if normalises(norm, module, way):
+                found = Finding(f"{norm.module!r} does not normalise its rows", cause)
+                found.fits += " So computed, its result is the same."
+                found.proved = True
+                raise found
+    if not count:
+        raise NotImplementedError("no norm of one's own was read")
+    return f"{count} norms of one's own give each row one mean or mean square"
 
 
 @check("layers.whole_input", "make_model", "resizable")

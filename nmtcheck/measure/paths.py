@@ -110,7 +110,7 @@ def before_statistics(node: Node | None) -> Node | None:
             return node
         whole = [n for n, x in enumerate(node.read) if x.shape == shape]
         rest = [x for x in node.read if x.shape != shape]
-        if len(whole) != 1 or not all(not x.dim() or x.size(-1) == 1 for x in rest):
+        if len(whole) != 1 or not all(not x.dim() or 1 in x.shape for x in rest):
             return node
         if node.kind not in SCALES:
             return node

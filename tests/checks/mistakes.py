@@ -147,6 +147,8 @@ GUESSED = [
 FAULTS = [
     (stranger("slices of heads"), "layers.whole_input", "read 4 of 16 values"),
     (stranger("one norm"), "layers.own_norms", "3 times in 1 pass"),
+    (stranger("norm by the variance"), "layers.norms", "does not normalise its rows"),
+    (stranger("norm over positions"), "layers.norms", "does not normalise its rows"),
     (stranger("a norm of another"), "layers.own_norms", "2 times in 1 pass"),
     (stranger("decoder not scaled"), "embedding.sides", "One side's embeddings"),
     (stranger("scaled by the length"), "embedding.sides", "root of the sentence's length"),

@@ -81,12 +81,27 @@ def turned_half(x):
     return x * angle.cos() + torch.cat([-second, first], -1) * angle.sin()
 
 
+class RowNorm(nn.Module):
+    """A norm of one's own."""
+
+    def __init__(self, size, mistake):
+        super().__init__()
+        self.gain, self.bias = nn.Parameter(torch.ones(size)), nn.Parameter(torch.zeros(size))
+        self.power = 2 if mistake == "norm by the variance" else 1
+        self.axis = -2 if mistake == "norm over positions" else -1
+
+    def forward(self, x):
+        spread = x.std(self.axis, keepdim=True) + 1e-6
+        return self.gain * (x - x.mean(self.axis, keepdim=True)) / spread**self.power + self.bias
+
+
 class Block(nn.Module):
     def __init__(self, sizes, mistake, cross):
         super().__init__()
         self.mistake, self.own = mistake, Heads(sizes.d_model, sizes.n_heads, mistake)
         self.cross = Heads(sizes.d_model, sizes.n_heads, mistake) if cross else None
-        self.norms = nn.ModuleList(nn.LayerNorm(sizes.d_model) for _ in range(3))
+        own = partial(RowNorm, mistake=mistake) if mistake.startswith("norm ") else nn.LayerNorm
+        self.norms = nn.ModuleList(own(sizes.d_model) for _ in range(3))
         self.norms[1] = self.norms[1] if cross else nn.Identity()
         self.wide, self.narrow = nn.Linear(sizes.d_model, 24), nn.Linear(24, sizes.d_model)
         self.drop = nn.Dropout(sizes.dropout)
