@@ -17,7 +17,7 @@ from nmtcheck.measure.evaluations import (
     evaluation,
     record_evaluation,
 )
-from nmtcheck.measure.passes import REPAIRS, Pass, full_rows, searched_model, speech_for
+from nmtcheck.measure.passes import REPAIRS, Ids, Pass, full_rows, searched_model, speech_for
 from nmtcheck.measure.scores import (
     accuracies_of,
     bleus_of,
@@ -26,7 +26,7 @@ from nmtcheck.measure.scores import (
     same,
     same_share,
 )
-from nmtcheck.measure.searches import words_for
+from nmtcheck.measure.searches import LIMIT, words_for
 from nmtcheck.registry import Finding, check
 
 LOSSES = {
@@ -90,7 +90,7 @@ def compare_passes(adapter: Adapter, seed: int, done: Evaluation) -> tuple[int, 
         if each.offset or rest:
             continue
         for row, prefix in enumerate(each.read.tolist()):
-            if adapter.pad in prefix[1:] or adapter.eos in prefix:
+            if adapter.pad in prefix[1:] or adapter.eos in prefix[1:]:
                 continue
             rows += 1
             off = distance_to_full(adapter, seed, each, row, row // beams)
@@ -238,10 +238,11 @@ def bleu(adapter: Adapter, seed: int) -> str:
     references = [words.lookup_tokens(t) for _, t in done.pairs]
     bos, eos = words.lookup_tokens([adapter.bos, adapter.eos])
     values = bleus_of(hypotheses, references, forced_words(adapter, done), bos, eos)
-    right = values.pop("words")[0]
+    rights = values.pop("words")
+    right = rights[0]
     searched = len(done.searched())
     for number in done.reported:
-        if same(number, right) or same(number, 100 * right):
+        if any(same_share(number, value, True) for value in rights):
             return f"{number:.4g} is the BLEU of {len(hypotheses)} translations in words"
     for number in done.reported:
         for name, found in values.items():
@@ -252,10 +253,22 @@ def bleu(adapter: Adapter, seed: int) -> str:
                 cause = f"{BLEUS[name]} So computed it is {number:.4g}, too."
                 raise proved(Finding(message, cause))
     for place, name in find_meanings(adapter, seed).items():
-        if name == "BLEU":
+        if name == "BLEU" and translates_alike(adapter, done):
             message = f"BLEU {done.reported[place]:.4g} is reported; of the translations it is"
             raise Finding(f"{message} {right:.4f}, and of one pair alone it is right")
     raise NotImplementedError(f"none of the numbers {done.repr} is known; BLEU is {right:.4f}")
+
+
+def translates_alike(adapter: Adapter, done: Evaluation) -> bool:
+    """Whether the search of an evaluation has read every translation to its end.
+
+    That of an evaluation may have another limit, or beam, than that of `translate`.
+    """
+    read = set[Ids]()
+    for each in done.searched():
+        rows = each.read if each.history is None else each.history
+        read |= {tuple(row[1:]) for row in rows.tolist()}
+    return all(len(words) < LIMIT - 1 and words in read for words in done.translations)
 
 
 def forced_words(adapter: Adapter, done: Evaluation) -> list[list[str]]:

@@ -7,6 +7,7 @@ with one thing counted in another way.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 
 import torch
@@ -55,8 +56,8 @@ def shown(adapter: Adapter, ids: Sequence[int]) -> str:
 
 
 def ended(adapter: Adapter, prefix: Ids) -> bool:
-    """Whether a prefix contains EOS, or PAD behind its first token."""
-    return adapter.eos in prefix or adapter.pad in prefix[1:]
+    """Whether a prefix contains EOS or PAD behind its first token, which may be either."""
+    return adapter.eos in prefix[1:] or adapter.pad in prefix[1:]
 
 
 @check("search.model", "make_model", "translate")
@@ -437,10 +438,9 @@ def ends_at_eos(adapter: Adapter, seed: int) -> str:
 
 
 def goes_on(adapter: Adapter, prefix: Ids) -> bool:
-    """Whether words stand behind EOS in a prefix."""
-    if adapter.eos not in prefix:
-        return False
-    return any(i >= adapter.first_word for i in prefix[prefix.index(adapter.eos) :])
+    """Whether words stand behind EOS in a prefix, which may begin with it."""
+    behind = itertools.dropwhile(lambda token: token != adapter.eos, prefix[1:])
+    return any(token >= adapter.first_word for token in behind)
 
 
 @check("search.limit", "make_model", "translate")

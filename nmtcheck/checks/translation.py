@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from nmtcheck.adapter import Adapter
+from nmtcheck.adapter import Adapter, Sizes
 from nmtcheck.checks.recorded import EARLY, lessons, recorded
 from nmtcheck.connect.standins import Vocabulary
 from nmtcheck.measure.graph import Graph, record_graph
@@ -27,7 +27,7 @@ def translate(adapter: Adapter, model: nn.Module, ids: list[int]) -> Graph:
     """The graph of the translation of a source, given as its word ids."""
     with torch.no_grad(), record_graph(model) as graph:
         words = Vocabulary(100, pad=adapter.pad, bos=adapter.bos, eos=adapter.eos)
-        adapter.translate(model, words.lookup_tokens(ids), 6)
+        adapter.translate(model, words.lookup_tokens(ids), 2 * len(ids))
     return graph
 
 
@@ -57,9 +57,10 @@ def trained_ids(adapter: Adapter, words: list[int]) -> list[int]:
 
 
 def seven_words(adapter: Adapter, seed: int) -> list[int]:
-    """A source of seven different words."""
+    """A source of seven different words; of fewer, where the vocabulary has no more."""
     generator = torch.Generator().manual_seed(seed)
-    return (torch.randperm(8, generator=generator)[:7] + adapter.first_word).tolist()
+    count = Sizes().source_vocab_size - 1 - adapter.first_word
+    return (torch.randperm(count, generator=generator)[:7] + adapter.first_word).tolist()
 
 
 @check("decoding.source_ids", "make_model", "translate")

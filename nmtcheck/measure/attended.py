@@ -29,7 +29,9 @@ def find_hidden_reads(
         padded = dict[str, float]()
         for part in parts:
             queries, keys = sides[part]
-            hidden = (keys == pad)[:, None].expand(-1, queries.size(1), -1)  # (B, T, S)
+            padding = keys == pad
+            padding[:, 0] &= not padding[:, 0].all()  # some begin with PAD
+            hidden = padding[:, None].expand(-1, queries.size(1), -1)  # (B, T, S)
             padded[part] = weight_on(table, hidden, queries != pad)
         if parts:
             yield parts[0] if len(parts) == 1 else "any", "PAD", min(padded.values())

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from nmtcheck.adapter import Adapter
+from nmtcheck.adapter import Adapter, Sizes
 from nmtcheck.measure.passes import (
     Ids,
     Pass,
@@ -73,7 +73,7 @@ def references_for(translations: list[Ids], seed: int, first: int) -> list[Ids]:
     generator = torch.Generator().manual_seed(seed)
     found = list[Ids]()
     for number, words in enumerate(translations):
-        more = [first + int(i) for i in torch.randint(9, (4,), generator=generator)]
+        more = torch.randint(first, Sizes().target_vocab_size, (4,), generator=generator).tolist()
         reference = (more[0], *words)
         if number % 2:
             reference = (*reference[:-1], *more[1:])

@@ -197,7 +197,9 @@ class SearchListener(Listener):
         count, steps = self.read.shape
         places = torch.arange(self.offset, self.length)
         self.follow_rows(self.read)
-        over = (self.history == self.speech.eos).cumsum(1) > 0  # (N, T)
+        ends = self.history == self.speech.eos  # (N, T)
+        ends[:, 0] = False  # some begin with EOS
+        over = ends.cumsum(1) > 0
         over = over[:, -steps:]
         if rows == count * steps:
             # (N, T, V), or (T, N, V) where time comes first; flat in front of a linear map.
@@ -345,7 +347,7 @@ def full_rows(
         table = adapter.logits(model, source.expand(len(target), -1), target)
     model.train(training)
     places = torch.full((len(target),), target.size(1) - 1)
-    return speech.of(table[:, -1], places, (target == adapter.eos).any(1))
+    return speech.of(table[:, -1], places, (target[:, 1:] == adapter.eos).any(1))
 
 
 @functools.lru_cache(maxsize=4)

@@ -144,6 +144,8 @@ class Way:
     brevity: str = "right"  # or "none", "inverted", "always"
     geometric: bool = True  # the mean of the precisions
     smooth: float = 0.0  # takes the place of no match
+    # nltk counts one n-gram at least for each sentence, also where it is shorter.
+    least: int = 0
 
 
 RIGHT = Way()
@@ -167,7 +169,7 @@ def bleu(hypotheses: Sequence[Sentence], references: Sequence[Sentence], way: Wa
             mine, theirs = ngrams(hypothesis, n + 1), ngrams(reference, n + 1)
             known = Counter({x: k for x, k in mine.items() if x in theirs})
             matches[n] += sum(((mine & theirs) if way.clipped else known).values())
-            counts[n] += sum(mine.values())
+            counts[n] += max(way.least, sum(mine.values()))
     size, other = sum(map(len, hypotheses)), sum(map(len, references))
     if not size or not all(counts) or not all(m or way.smooth for m in matches):
         return 0.0
@@ -209,7 +211,7 @@ def bleus_of(
     with_bos = [[bos, *h] for h in hypotheses], [[bos, *r] for r in references]
     framed = [[*h, eos] for h in with_bos[0]], [[*r, eos] for r in with_bos[1]]
     found = {
-        "words": [bleu(hypotheses, references)],
+        "words": [bleu(hypotheses, references), bleu(hypotheses, references, Way(least=1))],
         "swapped": [bleu(references, hypotheses)],
         "sentences": [mean_bleu(hypotheses, references)],
         **{name: [bleu(hypotheses, references, way)] for name, way in OWN_BLEUS.items()},

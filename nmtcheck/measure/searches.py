@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from nmtcheck.adapter import Adapter
+from nmtcheck.adapter import Adapter, Sizes
 from nmtcheck.connect.standins import Vocabulary
 from nmtcheck.measure.helpers import random_rows
 from nmtcheck.measure.passes import (
@@ -87,8 +87,8 @@ def returned_ids(adapter: Adapter, returned: Any) -> Ids:
 def sentences(adapter: Adapter, seed: int, lengths: Sequence[int]) -> list[Ids]:
     """Random sentences of these lengths."""
     generator = torch.Generator().manual_seed(seed)
-    first = adapter.first_word
-    return [tuple(row) for row in random_rows(first, first + 9, lengths, generator)]
+    first, end = adapter.first_word, Sizes().source_vocab_size
+    return [tuple(row) for row in random_rows(first, end, lengths, generator)]
 
 
 def record_search(

@@ -43,6 +43,13 @@ def test_right_masks_hide_everything_in_either_order_of_heads(order):
     assert decoder == {("decoder", "PAD"): 0, ("decoder", "the future"): 0}
 
 
+def test_a_decoder_that_starts_with_pad_may_read_it():
+    started = torch.cat([torch.full_like(TARGET[:, :1], PAD), TARGET[:, 1:]], dim=1)
+    table = attend(TARGET, TARGET, future=True)  # which hides what is PAD in TARGET
+    found = find_hidden_reads([table], SOURCE, started, PAD)
+    assert all(weight == 0 for *_, weight in found)
+
+
 def test_a_missing_mask_is_seen():
     torch.manual_seed(0)
     assert read(attend(TARGET, SOURCE, hidden=False))["cross", "PAD"] > 0.1

@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+from nltk.translate.bleu_score import corpus_bleu as nltk_bleu
 from sacrebleu import corpus_bleu
 from torch.nn import functional as F
 
@@ -79,6 +80,13 @@ def test_bleu_is_that_of_sacrebleu():
     wanted = corpus_bleu(texts[0], [texts[1]], tokenize="none", force=True).score / 100
     assert same(bleu(HYPOTHESES, REFERENCES), wanted)
     assert bleu([["x"]], [["y"]]) == 0
+
+
+def test_nltk_counts_an_ngram_of_every_short_sentence():
+    hypotheses, references = [*HYPOTHESES, words("ab")], [*REFERENCES, words("ab")]
+    wanted = nltk_bleu([[r] for r in references], hypotheses)
+    found = bleus_of(hypotheses, references, [], "<s>", "</s>")["words"]
+    assert not same(found[0], wanted) and same(found[1], wanted)
 
 
 def test_the_ways_to_score_are_told_apart():
