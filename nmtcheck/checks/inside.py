@@ -112,9 +112,9 @@ def reach(adapter: Adapter, view: Reading, side: str) -> tuple[int, float]:
     numbers = {a.number for a in view.attentions if a.part == side}
 
     def change(kind: str, number: int, tensors: tuple) -> tuple:
-        if kind != "value" or number not in numbers:
+        if kind != "weights" or number not in numbers:
             return tensors
-        return torch.eye(tensors[0].size(-1)).expand_as(tensors[0]), tensors[1]
+        return (torch.eye(tensors[0].size(-1)).expand_as(tensors[0]).contiguous(),)
 
     def positions(ids: Tensor) -> Tensor:
         """What is made of the first sentence, one row for each position."""

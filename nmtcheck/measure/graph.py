@@ -230,9 +230,15 @@ class Recorder(TorchDispatchMode):
             self.keep(output, replace(first, linear=-1))
         elif isinstance(output, Tensor):
             same = [x for x in sources if x.numel() == output.numel()]
+            # Scores of queries and keys, and not those of relative positions that are added.
+            same.sort(key=lambda x: not self.is_of_two_maps(self.origins[id(x)]))
             origin = self.derive_origin(kind, args, same[0], output) if same else None
             self.keep(output, origin)
         return output
+
+    def is_of_two_maps(self, origin: Origin) -> bool:
+        """Whether a tensor comes from a product of what two linear maps have made."""
+        return origin.product >= 0 and min(self.products[origin.product][3]) >= 0
 
     def derive_origin(self, kind: Any, args: Any, source: Tensor, output: Tensor) -> Origin:
         """The origin of what an operation on each element makes of a tensor."""
@@ -289,11 +295,12 @@ class Recorder(TorchDispatchMode):
         if number >= 0:
             first = origins[0].attention >= 0
             weights, value = (a, b) if first else (b.mT, a.mT)
-            weights, value = self.apply_change("value", number, weights, value)
             attention = self.graph.attentions[number]
-            attention.weights, attention.value = weights.clone(), value.clone()
             maker = max(origin.maker for origin in origins)
-            attention.makers = (*attention.makers[:2], maker)
+            if maker >= 0 or attention.weights is None:  # and not a table of relative positions
+                weights, value = self.apply_change("value", number, weights, value)
+                attention.weights, attention.value = weights.clone(), value.clone()
+                attention.makers = (*attention.makers[:2], maker)
             attention.joined = len(self.graph.linears)
             args[at : at + 2] = (weights, value) if first else (value.mT, weights.mT)
             output = func(*args, **kwargs)

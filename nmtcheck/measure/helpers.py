@@ -83,7 +83,9 @@ def still() -> Iterator[None]:
     kept = {name: getattr(F, name) for name in ("dropout", "scaled_dot_product_attention")}
 
     def attend(*given: Any, **options: Any) -> Tensor:
-        return kept["scaled_dot_product_attention"](*given[:4], **{**options, "dropout_p": 0.0})
+        dropped = {"dropout_p": 0.0} if len(given) < 5 else {}
+        given = (*given[:4], 0.0, *given[5:]) if len(given) > 4 else given
+        return kept["scaled_dot_product_attention"](*given, **options | dropped)
 
     vars(F).update(dropout=lambda x, *given, **options: x, scaled_dot_product_attention=attend)
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
@@ -96,7 +96,30 @@ def find_norms(graph: Graph, model: nn.Module) -> list[Norm]:
             elif operands:
                 norms.append(Norm(module, undropped(start), node))
             last[module] = node
-    return norms
+    readers = dict[int, list[Node]]()
+    for node in graph.nodes:
+        for maker in node.makers:
+            readers.setdefault(id(maker), []).append(node)
+    return [replace(norm, output=behind_gain(norm.output, readers)) for norm in norms]
+
+
+def behind_gain(node: Node, readers: dict[int, list[Node]]) -> Node:
+    """The last node of a norm: some multiply by the gain first, and divide by the root then."""
+    for _ in range(LIMIT):
+        further = [each for each in readers.get(id(node), ()) if divides_rows(each, node)]
+        if len(readers.get(id(node), ())) != 1 or not further:
+            return node
+        node = further[0]
+    return node
+
+
+def divides_rows(node: Node, before: Node) -> bool:
+    """Whether a node scales what another one has made by a number for each row."""
+    if node.kind not in SCALINGS or len(node.read) != 2 or node.owner:
+        return False
+    others = [x for x, maker in zip(node.read, node.makers, strict=True) if maker is not before]
+    shape = first_output(before).shape
+    return len(others) == 1 and others[0].shape == (*shape[:-1], 1)
 
 
 def before_statistics(node: Node | None) -> Node | None:
@@ -146,6 +169,9 @@ def first_read(graph: Graph, node: Node) -> Node | None:
             before = undropped(before.makers[0])
         if before is None:
             return None
+        if is_sum(before):  # of values and of relative positions, both weighed
+            weighed = filter(None, map(undropped, before.makers[:2]))
+            before = next((each for each in weighed if each.context >= 0), before)
         if before.context >= 0:
             maker = graph.attentions[before.context].makers[0]
             if maker not in maps:
