@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 import math
+from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 from nmtcheck.adapter import Adapter
@@ -26,6 +29,7 @@ from nmtcheck.measure.scores import (
     same,
     same_share,
 )
+from nmtcheck.measure.scores import bleu as bleu_of
 from nmtcheck.measure.searches import LIMIT, words_for
 from nmtcheck.registry import Finding, check
 
@@ -37,6 +41,7 @@ LOSSES = {
     "divided by PAD": "The sum is divided by all positions, PAD included.",
     "divided by sentences": "The sum is divided by sentences, not by tokens.",
     "perplexities": "The perplexities of batches are averaged: take exp of the mean loss once.",
+    "bits": "The loss is in bits, and its perplexity is taken as if it were in nats.",
     "smoothed": "The smoothed loss of the training is reported: measure without smoothing.",
 }
 ACCURACIES = {
@@ -58,6 +63,7 @@ BLEUS = {
     "letters": "BLEU counts letters: the scorer gets strings in place of lists of words.",
     "EOS": "EOS is left in what is scored, as a word that is always right.",
     "BOS": "BOS is left in what is scored, as a word that is always right.",
+    "uncut": "Words that a finished row says behind its EOS are part of its translation.",
     "EOS and BOS": "BOS and EOS are left in the hypotheses.",
     "forced": "The best next words of a pass that reads the reference are scored: nothing is "
     "translated.",
@@ -200,6 +206,8 @@ def loss(adapter: Adapter, seed: int) -> str:
         if name != "divided by sentences":  # a loss may be that of a sentence; no perplexity is
             named.setdefault(value, name)
         named.setdefault(math.exp(min(value, 99)), name)
+    named.setdefault(losses["mean"] / math.log(2), "mean")  # in bits
+    named.setdefault(math.exp(losses["mean"] / math.log(2)), "bits")
     for name, value in perplexities_of(batches, adapter.pad).items():
         named.setdefault(value, name)
     for number in done.reported:
@@ -234,29 +242,95 @@ def loss(adapter: Adapter, seed: int) -> str:
 def bleu(adapter: Adapter, seed: int) -> str:
     """A BLEU that is reported is that of all translations together, in words."""
     done, words = evaluation(adapter, seed), words_for(adapter)
-    hypotheses = [words.lookup_tokens(h) for h in done.translations]
+    chosen = greedy_translations(adapter, done)
+    own = [until_end(adapter, tokens) for tokens in chosen]
+    hypotheses = [words.lookup_tokens(h) for h in own or done.translations]
     references = [words.lookup_tokens(t) for _, t in done.pairs]
     bos, eos = words.lookup_tokens([adapter.bos, adapter.eos])
     values = bleus_of(hypotheses, references, forced_words(adapter, done), bos, eos)
+    uncut = [words.lookup_tokens(i for i in h if i >= adapter.first_word) for h in chosen]
+    values["uncut"] = [bleu_of(uncut, references)] if uncut else []
     rights = values.pop("words")
     right = rights[0]
     searched = len(done.searched())
-    for number in done.reported:
+    reported = [number for number in done.reported if number]  # 0 is the value of many formulas
+    for number in reported:
         if any(same_share(number, value, True) for value in rights):
             return f"{number:.4g} is the BLEU of {len(hypotheses)} translations in words"
-    for number in done.reported:
+    for number in reported:
         for name, found in values.items():
-            if any(same(number, value) or same(number, 100 * value) for value in found):
+            if any(same_share(number, value, True) for value in found):
                 message = f"BLEU {number:.4g} is reported; of the translations it is {right:.4f}"
                 if name == "forced":
                     message += f", and {searched} passes of a search were seen"
                 cause = f"{BLEUS[name]} So computed it is {number:.4g}, too."
                 raise proved(Finding(message, cause))
     for place, name in find_meanings(adapter, seed).items():
-        if name == "BLEU" and translates_alike(adapter, done):
+        if name == "BLEU" and (own or translates_alike(adapter, done)):
             message = f"BLEU {done.reported[place]:.4g} is reported; of the translations it is"
             raise Finding(f"{message} {right:.4f}, and of one pair alone it is right")
     raise NotImplementedError(f"none of the numbers {done.repr} is known; BLEU is {right:.4f}")
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A row of a greedy search at its end: what was chosen for a source (word ids)."""
+
+    source: Ids
+    tokens: Ids  # after the first one, with EOS and what comes behind it
+    batch: int
+
+
+def greedy_rows(adapter: Adapter, done: Evaluation) -> list[Chosen]:
+    """The rows of the searches of an evaluation; none if it has beams, or was not followed."""
+    found, batch, before = dict[tuple[int, int], Chosen](), 0, 0
+    for each in done.searched():
+        rows = each.read if each.history is None else each.history
+        if len(rows) != len(each.source) or rows.size(1) != each.length:
+            return []
+        batch += each.length <= before
+        before = each.length
+        best = each.logits[:, -1].argmax(-1, keepdim=True)
+        chosen = torch.cat([rows[:, 1:], best], dim=1).tolist()
+        for row, source in enumerate(each.source.tolist()):
+            words = tuple(i for i in source if i >= adapter.first_word)
+            found[batch, row] = Chosen(words, tuple(chosen[row]), batch)
+    return list(found.values())
+
+
+def greedy_translations(adapter: Adapter, done: Evaluation) -> list[Ids]:
+    """What the greedy search of an evaluation has chosen for each pair; empty where not known.
+
+    Its limit, and its way to search, may be others than those of `translate`.
+    """
+    found = {each.source: each.tokens for each in greedy_rows(adapter, done)}
+    return [found[s] for s, _ in done.pairs] if {s for s, _ in done.pairs} <= {*found} else []
+
+
+def until_end(adapter: Adapter, tokens: Ids) -> Ids:
+    """The tokens before the first EOS."""
+    return tuple(itertools.takewhile(adapter.eos.__ne__, tokens))
+
+
+@check("evaluation.ends", "make_model", "evaluate")
+def ends(adapter: Adapter, seed: int) -> str:
+    """The search of an evaluation goes on until each of its rows has ended, or to a limit."""
+    rows = greedy_rows(adapter, evaluation(adapter, seed))
+    batches: dict[int, list[Chosen]] = {}
+    for row in rows:
+        batches.setdefault(row.batch, []).append(row)
+    several = [batch for batch in batches.values() if len(batch) > 1]
+    if not several:
+        raise NotImplementedError("no batch of several rows was searched greedily")
+    cut = [b for b in several if any(adapter.eos not in row.tokens for row in b)]
+    lengths = {len(row.tokens) for batch in cut for row in batch}
+    # A limit cuts all batches at one length, and not when the first row ends.
+    first = [b for b in cut if max(row.tokens.count(adapter.eos) for row in b) > 0]
+    first = [b for b in first if all(adapter.eos not in row.tokens[:-1] for row in b)]
+    if len(cut) > 1 and len(first) == len(cut) and len(lengths) > 1:
+        said = f"{len(cut)} of {len(several)} batches are searched until their first row has ended"
+        raise Finding(said, "any() stands in the place of all(): the other rows are cut.")
+    return f"{len(several)} batches, of which {len(cut)} were cut by a limit"
 
 
 def translates_alike(adapter: Adapter, done: Evaluation) -> bool:

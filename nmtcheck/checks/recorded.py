@@ -286,7 +286,7 @@ def rates(adapter: Adapter, seed: int) -> str:
         if len(set(defaults)) > 3:
             cause = "The rate is written to optimizer.defaults, which no step reads."
             raise Finding(f"the default rate changes, and the one used stays {used[0]:.3g}", cause)
-    for odd in (odd_first(used), rising_end(used), second_warm_up(used)):
+    for odd in (odd_first(used), rising_end(used), second_warm_up(used), root_alone(used)):
         if odd is not None:
             raise Finding(f"{odd[0]}: {text}", odd[1])
     warm = {n: v for u in run.updates for n, v in u.said.items() if "warm" in n.lower()}
@@ -346,6 +346,21 @@ def second_warm_up(used: list[float]) -> tuple[str, str] | None:
             said = f"the rate jumps down at update {n + 1} and rises as it did from the first one"
             return said, "The schedule, or the number of its step, begins anew in each epoch."
     return None
+
+
+def root_alone(used: list[float]) -> tuple[str, str] | None:
+    """What is wrong with rates that fall with the root of the step from the first one on, and why.
+
+    Those of the paper do so after a warm-up.
+    """
+    roots = [n**-0.5 for n in range(1, len(used) + 1)]
+    factor = used[0] / roots[0]
+    if len(used) < FEW or any(
+        abs(x / (factor * y) - 1) > 0.01 for x, y in zip(used, roots, strict=True)
+    ):
+        return None
+    said = "the rate falls with the root of the step from the first update on"
+    return said, "The warm-up has no effect: its exponent is wrong, or max stands for min."
 
 
 @check("run.modes", LOOPS)

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from nmtcheck.adapter import Adapter, Sizes
-from nmtcheck.checks.recorded import EARLY, lessons, recorded
+from nmtcheck.checks.recorded import EARLY, FEW, endings, lessons, recorded
 from nmtcheck.connect.standins import Vocabulary
 from nmtcheck.measure.graph import Graph, record_graph
 from nmtcheck.measure.helpers import TOLERANCE, build, distance, logits, pairs, source_rows
@@ -56,6 +56,27 @@ def trained_ids(adapter: Adapter, words: list[int]) -> list[int]:
     return source_rows(adapter, [words])[0].tolist()
 
 
+def recorded_frame(adapter: Adapter) -> tuple[list[int], list[int]] | None:
+    """The special ids before and after the words of a source in the adapter's own training.
+
+    None where they are not known: the ids of its vocabulary must be those of the adapter, as the
+    last labels of its targets show.
+    """
+    if adapter.run is None:
+        return None
+    with contextlib.suppress(Exception):  # a run may fail in any way, and another check says so
+        told = [each for update in lessons(adapter)[:EARLY] for each in update]
+        last = Counter(labels[-1] for labels, _ in endings(told))
+        rows = [row for each in told if each.source is not None for row in each.source.tolist()]
+        rows = [row for row in ([i for i in row if i != adapter.pad] for row in rows) if row]
+        if len(rows) < FEW or last[adapter.eos] < 0.9 * last.total():
+            return None
+        before = [adapter.bos] if all(row[0] == adapter.bos for row in rows) else []
+        after = [adapter.eos] if all(row[-1] == adapter.eos for row in rows) else []
+        return before, after
+    return None
+
+
 def seven_words(adapter: Adapter, seed: int) -> list[int]:
     """A source of seven different words; of fewer, where the vocabulary has no more."""
     generator = torch.Generator().manual_seed(seed)
@@ -73,6 +94,14 @@ def source_ids(adapter: Adapter, seed: int) -> str:
     shown, wanted = (", ".join(str(names.get(i, i)) for i in ids) for ids in (read, trained))
     if trained and read != trained:
         raise Finding(f"a sentence is encoded as {shown} in translation, as {wanted} in training")
+    if frame := recorded_frame(adapter):
+        before, after = frame
+        expected = [*before, *(i for i in read if i in sentence), *after]
+        wanted = ", ".join(str(names.get(i, i)) for i in expected)
+        if read != expected:
+            said = f"a sentence is encoded as {shown} in translation, and would be as {wanted} in"
+            raise Finding(f"{said} your training")
+        return f"{len(read)} ids of a sentence, with what frames a source in your training"
     words = [i for i in read if i in sentence]
     twice = any(a == b for a, b in itertools.pairwise(read))
     if words != sentence or twice:

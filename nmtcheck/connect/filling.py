@@ -50,13 +50,45 @@ def parameters(factory: Callable[..., Any]) -> list[inspect.Parameter]:
         return []
 
 
+class Id(int):
+    """An id, and a method that returns it."""
+
+    def __call__(self) -> int:
+        return int(self)
+
+
 class Words(Vocabulary, int):
-    """The size of a vocabulary and the vocabulary itself: factories take one or the other."""
+    """The size of a vocabulary and the vocabulary itself: factories take one or the other.
+
+    It answers with an id what is called `pad`, `pad_id`, `eos_index` or the like.
+    """
 
     vocab = property(lambda self: self)
 
     def __new__(cls, size: int, **ids: int) -> Words:
         return int.__new__(cls, size)
+
+    def __init__(self, size: int, **ids: int):
+        super().__init__(size, **ids)
+        self.ids = ids
+
+    def __getattr__(self, name: str) -> Id:
+        if not name.startswith("_") and (field := meaning(name)) in vars(self).get("ids", {}):
+            return Id(self.ids[field])
+        raise AttributeError(f"a vocabulary of the checks has no {name!r}")
+
+
+def special_constants(names: dict[str, Any]) -> dict[str, int]:
+    """The ids of PAD, BOS and EOS that a file names, such as PAD_IDX = 1; none if two disagree."""
+    found: dict[str, set[int]] = {}
+    for name, value in names.items():
+        field = meaning(name)
+        if field in ("pad", "bos", "eos") and type(value) is int and name.upper() == name:
+            found.setdefault(field, set()).add(value)
+    if any(len(values) > 1 for values in found.values()) or "pad" not in found:
+        return {}
+    ids = {field: values.pop() for field, values in found.items()}
+    return ids if len({*ids.values()} - {ids["pad"]}) == len({*ids} - {"pad"}) else {}
 
 
 def values_of(sizes: Sizes, ids: dict[str, int]) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from nmtcheck.connect.filling import (
     guess_meanings,
     on_the_cpu,
     parameters,
+    special_constants,
     values_by_trying,
 )
 from nmtcheck.connect.ids import find_facts, with_ids
@@ -70,6 +71,9 @@ def load_adapter(where: str, *, lifted: bool = False, **facts: Any) -> Adapter:
     facts |= {"file": str(path)}
     needed, resizable = list_required(factory), True
     given = guess_meanings(factory, vars(module))
+    ids = special_constants(vars(module))
+    if not {"pad", "bos", "eos"} & facts.keys():
+        facts |= ids
     unknown = [argument for argument in needed if argument not in given]
     known, tried = with_ids(Adapter(**facts))._asdict(), dict[str, Any]()
     if unknown and len(needed) > 1:
@@ -91,7 +95,11 @@ def load_adapter(where: str, *, lifted: bool = False, **facts: Any) -> Adapter:
     if isinstance(first, Adapter):
         if first.name != Adapter.name:
             facts["name"] = first.name
-        return replace(first, **facts)
+        return replace(first, **{key: facts[key] for key in facts.keys() - ids.keys()})
+    if ids:
+        named = ", ".join(f"{key.upper()} {value}" for key, value in sorted(ids.items()))
+        said = f"The special ids are those that your file names: {named}"
+        facts["assumed"] = f"{facts['assumed']}\n{said}" if "assumed" in facts else said
     if needed:
         return Adapter(make_model=factory, resizable=resizable, **facts)
     require_words(first, path, name)

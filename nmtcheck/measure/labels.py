@@ -107,16 +107,18 @@ def read_pairs(rows: Rows | None, reads: list[Tensor]) -> Learned | None:
         return None
     total = math.prod(rows.shape)
     tables = [x for x in reads if x.dim() == 2 and not is_counter(x) and not is_counter(x.t())]
-    found = list[tuple[float, int, Tensor, str, Labels]]()
+    found = list[tuple[float, int, bool, Tensor, str, Labels]]()
     for number, ids in enumerate(tables):
-        for table in (ids, ids.t()):
+        for turned, table in ((False, ids), (True, ids.t())):
             length, rest = divmod(total, len(table))
             if not rest and length in (table.size(1), table.size(1) - 1):
                 share, kind, labels = match_labels(rows, table)
-                found.append((share, number, table, kind, labels))
+                found.append((share, number, turned, table, kind, labels))
     if not found:
         return None
-    _, number, read, kind, labels = max(found, key=lambda each: each[:2])
-    others = [x if len(x) == len(read) else x.t() for n, x in enumerate(tables) if n != number]
+    _, number, turned, read, kind, labels = max(found, key=lambda each: each[:2])
+    # Source and target have time in the same axis, also where both axes would do.
+    others = [x.t() if turned else x for n, x in enumerate(tables) if n != number]
+    others = [x if len(x) == len(read) else x.t() for x in others]
     others = [x for x in others if len(x) == len(read)]
     return Learned(others[0] if others else None, read, labels, kind)

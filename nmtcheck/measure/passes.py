@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from nmtcheck.adapter import Adapter
-from nmtcheck.measure.graph import DROPS, SOFTMAXES, A, Listener, record_graph
+from nmtcheck.measure.graph import DROPS, SOFTMAXES, SUMS, A, Listener, record_graph
 from nmtcheck.measure.helpers import build, prepare, silence, still
 
 PROJECTIONS = {A.mm, A.addmm, A.bmm, A.matmul, A.linear}
@@ -108,6 +108,7 @@ class SearchListener(Listener):
         self.tables = list[Tensor]()  # of ids that were joined since the last pass
         self.history, self.followed = torch.zeros(0, 0, dtype=torch.int64), False
         self.embeddings = dict[int, str]()  # storage -> side
+        self.without_bias = False  # whether that of the last projection is still to come
 
     def before(self, kind: Any, args: Any) -> Any:
         """The arguments; the scores of an attention with a mask more, where that is the repair."""
@@ -131,8 +132,19 @@ class SearchListener(Listener):
         elif kind in DROPS and (kind is A.native_dropout or output.numel() > 1):
             self.dropped = True
         elif kind in PROJECTIONS and output.size(-1) == self.width and self.projects(args):
+            self.without_bias = kind is not A.addmm
             return self.project(output)
+        elif kind in SUMS and self.without_bias and output.shape[-1:] == (self.width,):
+            biases = [x for x in args[:2] if isinstance(x, nn.Parameter) and x.dim() == 1]
+            if biases:  # torch adds it later where its input is not contiguous
+                return self.add_bias(output, biases[0].detach())
         return output
+
+    def add_bias(self, output: Tensor, bias: Tensor) -> Tensor:
+        """The logits of the last pass with a bias (V,), which is changed as they were."""
+        self.without_bias = False
+        self.recording.passes[-1].logits += self.speech.factor * bias
+        return output + (self.speech.factor - 1) * bias
 
     def projects(self, args: Any) -> bool:
         """Whether one of the factors is a matrix of the model to its vocabulary."""
