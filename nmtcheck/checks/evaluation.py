@@ -265,10 +265,14 @@ def bleu(adapter: Adapter, seed: int) -> str:
                     message += f", and {searched} passes of a search were seen"
                 cause = f"{BLEUS[name]} So computed it is {number:.4g}, too."
                 raise proved(Finding(message, cause))
-    for place, name in find_meanings(adapter, seed).items():
-        if name == "BLEU" and (own or translates_alike(adapter, done)):
-            message = f"BLEU {done.reported[place]:.4g} is reported; of the translations it is"
-            raise Finding(f"{message} {right:.4f}, and of one pair alone it is right")
+    if own or not searched or translates_alike(adapter, done):
+        meanings = find_meanings(adapter, seed)
+        for place, number in enumerate(done.reported):
+            message = f"BLEU {number:.4g} is reported; of the translations it is {right:.4f}"
+            if meanings.get(place) == "BLEU":
+                raise Finding(f"{message}, and of one pair alone it is right")
+            if "bleu" in done.names[place].lower():
+                raise Finding(f"{message} (and {searched} passes of a search were seen)")
     raise NotImplementedError(f"none of the numbers {done.repr} is known; BLEU is {right:.4f}")
 
 
@@ -312,10 +316,17 @@ def until_end(adapter: Adapter, tokens: Ids) -> Ids:
     return tuple(itertools.takewhile(adapter.eos.__ne__, tokens))
 
 
+def is_cut(adapter: Adapter, row: Chosen, whole: dict[Ids, Ids]) -> bool:
+    """Whether a row is the beginning of a longer translation."""
+    words = whole.get(row.source, ())
+    return adapter.eos not in row.tokens and words[: len(row.tokens)] == row.tokens != words
+
+
 @check("evaluation.ends", "make_model", "evaluate")
 def ends(adapter: Adapter, seed: int) -> str:
     """The search of an evaluation goes on until each of its rows has ended, or to a limit."""
-    rows = greedy_rows(adapter, evaluation(adapter, seed))
+    done = evaluation(adapter, seed)
+    rows = greedy_rows(adapter, done)
     batches: dict[int, list[Chosen]] = {}
     for row in rows:
         batches.setdefault(row.batch, []).append(row)
@@ -327,7 +338,13 @@ def ends(adapter: Adapter, seed: int) -> str:
     # A limit cuts all batches at one length, and not when the first row ends.
     first = [b for b in cut if max(row.tokens.count(adapter.eos) for row in b) > 0]
     first = [b for b in first if all(adapter.eos not in row.tokens[:-1] for row in b)]
-    if len(cut) > 1 and len(first) == len(cut) and len(lengths) > 1:
+    # One batch alone: what `translate` says of a sentence is longer, and begins so.
+    whole = {
+        source: words for (source, _), words in zip(done.pairs, done.translations, strict=False)
+    }
+    longer = [row for batch in first for row in batch if is_cut(adapter, row, whole)]
+    several_lengths = len(cut) > 1 and len(lengths) > 1
+    if first and len(first) == len(cut) and (several_lengths or len(longer) > 1):
         said = f"{len(cut)} of {len(several)} batches are searched until their first row has ended"
         raise Finding(said, "any() stands in the place of all(): the other rows are cut.")
     return f"{len(several)} batches, of which {len(cut)} were cut by a limit"

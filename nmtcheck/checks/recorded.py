@@ -10,11 +10,19 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from nmtcheck.adapter import Adapter
 from nmtcheck.connect.loops import train
 from nmtcheck.measure.attended import SEEN, find_hidden_reads
-from nmtcheck.measure.helpers import applies_dropout, build
+from nmtcheck.measure.helpers import (
+    TOLERANCE,
+    applies_dropout,
+    build,
+    distance,
+    logits,
+    prepare,
+)
 from nmtcheck.measure.helpers import pairs as pairs_of
 from nmtcheck.measure.labels import EXACT, Learned, Rows, is_counter, read_pairs
 from nmtcheck.measure.reading import PARTS
@@ -32,6 +40,8 @@ MISTAKES = {
 DIVISORS = {  # how the words of an update are weighed, and the cause
     "means": "The means of accumulated batches are added and never divided by their number.",
     "padded": "The sum is divided by the number of positions, PAD included.",
+    "last batch": "The sum of several batches is divided by the words of the last one.",
+    "source": "The sum is divided by the words of the sources, not of the targets.",
     "uneven": "Means of sentences are averaged: words of short sentences weigh more.",
 }
 EXCHANGED = "The shares of the label and of the smoothing are exchanged."
@@ -179,6 +189,35 @@ def masks(adapter: Adapter, seed: int) -> str:
     return f"{count} attentions of the first updates read neither PAD nor the future"
 
 
+@check("run.left_padding", "run", "make_model")
+def left_padding(adapter: Adapter, seed: int) -> str:
+    """Where training pads its sources on the left, padding there does not move the logits."""
+    told = [each for update in lessons(adapter) for each in update if each.source is not None]
+    rows = [row for each in told for row in each.source.tolist()]
+    padded = [row for row in rows if row[0] == adapter.pad != row[-1]]
+    if len(padded) < FEW:
+        raise NotImplementedError("training pads no sources on the left")
+    model, source, target = prepare(adapter, seed)
+    real = target != adapter.pad
+    left = torch.stack([row.roll(int((row == adapter.pad).sum())) for row in source])
+    wider = F.pad(left, (3, 0), value=adapter.pad)
+    off = distance(
+        logits(adapter, model, wider, target)[real], logits(adapter, model, left, target)[real]
+    )
+    if off > TOLERANCE:
+        said = f"three more PAD on the left of the source move logits by {off:.2g}"
+        raise Finding(said, "Positions count PAD, or the padding mask hides the right side only.")
+    return f"PAD on the left of the source moves logits by at most {off:.0e}"
+
+
+def source_words(pair: Learned, frame: int) -> int:
+    """How many ids the sources of a batch have, less PAD and so many special ids each."""
+    if pair.source is None:
+        return 0
+    pad = padding(pair.source.tolist())
+    return sum(len(row) - frame for row in stripped(pair.source.tolist(), pad))
+
+
 def divided(passes: list[Rows], pairs: list[Learned]) -> tuple[str, str]:
     """How the words of an update are weighed, in short and in a line."""
     for rows in passes:
@@ -194,6 +233,13 @@ def divided(passes: list[Rows], pairs: list[Learned]) -> tuple[str, str]:
         "by nothing": words,
         "by the number of sentences": words / max(1, sum(len(each.read) for each in pairs)),
     }
+    known["last batch"] = words / len(passes[-1].weight)
+    for frame in range(3):  # special ids of a source
+        sources = sum(source_words(each, frame) for each in pairs)
+        known.setdefault("source", words / sources if sources else 0.0)
+        if sources and abs(total * sources / words - 1) < 0.02:
+            known["source"] = words / sources
+    known = {kind: x for kind, x in known.items() if x > 0}
     kind = next((kind for kind, x in known.items() if abs(total / x - 1) < 0.02), f"{total:.3g}")
     if total > 64 and abs(math.log2(total) - round(math.log2(total))) < 0.02:
         kind = "by a power of two, as for half precision"
@@ -290,6 +336,7 @@ def rates(adapter: Adapter, seed: int) -> str:
         if odd is not None:
             raise Finding(f"{odd[0]}: {text}", odd[1])
     warm = {n: v for u in run.updates for n, v in u.said.items() if "warm" in n.lower()}
+    warm |= run.scheduled
     peak = max(range(count), key=used.__getitem__)
     for name, value in warm.items():
         if value >= 5 and value == int(value) and not steady and peak + 1 < min(value, count) - 2:

@@ -321,6 +321,24 @@ def is_best(words: Ids, found: dict[Ids, float], sign: float = 1.0) -> bool:
     return False
 
 
+def fits_all(results: Sequence[tuple[Ids, dict[Ids, float]]], sign: int) -> bool:
+    """Whether one norm and one exponent of that sign make every result the best of its own."""
+
+    def score(words: Ids, logp: float, norm: Callable[[int], float], exponent: float) -> float:
+        return logp / norm(len(words)) ** exponent
+
+    for norm in NORMS:
+        for exponent in EXPONENTS:
+            power = sign * exponent
+            if all(
+                score(words, found[words], norm, power)
+                >= max(score(h, s, norm, power) for h, s in found.items()) - MARGIN
+                for words, found in results
+            ):
+                return True
+    return False
+
+
 def is_unfinished(adapter: Adapter, search: Search, words: Ids, found: dict[Ids, float]) -> bool:
     """Whether a result is a hypothesis that has not ended, and not for the limit of its words."""
     prefixes = {p[1:] for step in search.steps for p in step.prefixes}
@@ -335,6 +353,7 @@ def best_is_returned(adapter: Adapter, seed: int) -> str:
     """The result is the best of the finished hypotheses, for some exponent of their length."""
     searches = ending_searches(adapter, seed)
     judged, worse, message = 0, list[bool](), ""
+    ranked = list[tuple[Ids, dict[Ids, float]]]()  # of beams: the result, and what has ended
     live = 0
     for search in searches:
         found, words = finished(adapter, search), words_alone(adapter, search.result)
@@ -344,6 +363,8 @@ def best_is_returned(adapter: Adapter, seed: int) -> str:
         other = f"{shown(adapter, best)} ({found[best]:.2f} nats)"
         if words in found:
             judged += 1
+            if search.width > 1:
+                ranked.append((words, found))
             if search.width > 1 and not is_best(words, found):
                 worse.append(is_best(words, found, -1.0))
                 mine = f"{shown(adapter, words)} ({found[words]:.2f} nats)"
@@ -363,6 +384,10 @@ def best_is_returned(adapter: Adapter, seed: int) -> str:
         raise proved(Finding(wrong, cause))
     if worse:
         raise Finding(wrong)
+    if len(ranked) > 1 and not fits_all(ranked, 1) and fits_all(ranked, -1):
+        said = f"no exponent of the length explains {len(ranked)} results, and a negative one does"
+        cause = "Sums are multiplied by the length penalty, not divided: short translations win."
+        raise proved(Finding(said, cause))
     return f"{judged} results, each the best of those that have ended"
 
 

@@ -78,6 +78,9 @@ NORMED = [  # what a norm makes of a row, before its gain and its bias
 ]
 NORMED_WRONGLY = {
     "It divides by the variance, not by its root.": lambda x: standardised(x, ROW, 1.0),
+    "It divides by the mean square, not by its root.": lambda x: (
+        x / x.pow(2).mean(-1, keepdim=True)
+    ),
     "Its statistics are those of a sentence, not of a row.": lambda x: standardised(x, (-2, -1)),
     "Its statistics are taken over positions.": lambda x: standardised(x, (-2,)),
     "Its statistics are taken over the batch.": lambda x: standardised(x, (0,)),
@@ -252,6 +255,15 @@ def one_stream(adapter: Adapter, seed: int) -> str:
             raise Finding(
                 f"{said} read", "A residual block normalises before or behind its sub-layer."
             )
+    first = {layer_of(n.module) for n in norms if id(n.output) not in streams}
+    first &= {layer_of(n.module) for n in norms if id(n.read) in streams} - {""}
+    for norm in norms:
+        layer = layer_of(norm.module)
+        own = [r for r in residuals if r.stream is norm.output and layer_of(r.last.owner) == layer]
+        if own and layer in first and is_sum(norm.read):
+            said = f"what {norm.module!r} makes is added to what {own[0].last.owner!r} makes of it"
+            cause = "In a layer that normalises what a block reads, the stream itself is added."
+            raise Finding(f"{said}, and the sum that it has read is lost", cause)
     return f"{len(residuals)} blocks are added to what they have read, or to what its norm has read"
 
 

@@ -182,14 +182,17 @@ def import_file(path: Path) -> ModuleType:
     here, given = Path.cwd(), sys.argv
     folders = [*dict.fromkeys([here, path.parent, root])]
     for folder in folders:
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[spec.name] = module  # dataclasses and pickle look their module up
         try:
             os.chdir(folder)
             sys.argv = [str(path)]  # some read their options when they are imported
+            sys.modules.pop(spec.name, None)
             if len(parts) > 1:
                 importlib.import_module(".".join(parts[:-1]))
-            spec.loader.exec_module(module)
+            module = sys.modules.get(spec.name)  # a package may import its parts
+            if module is None or getattr(module, "__file__", None) != str(path):
+                module = importlib.util.module_from_spec(spec)
+                sys.modules[spec.name] = module  # dataclasses and pickle look their module up
+                spec.loader.exec_module(module)
             for near in list(sys.modules.values()):
                 if str(getattr(near, "__file__", None) or "").startswith(f"{root}{os.sep}"):
                     on_the_cpu(vars(near))

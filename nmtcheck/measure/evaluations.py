@@ -18,7 +18,7 @@ from nmtcheck.measure.passes import (
     searched_model,
     speech_for,
 )
-from nmtcheck.measure.scores import numbers
+from nmtcheck.measure.scores import names_of, numbers
 from nmtcheck.measure.searches import LIMIT, record_search, sentences, words_for
 
 Pairs = list[tuple[Ids, Ids]]
@@ -35,6 +35,7 @@ class Evaluation:
     translations: list[Ids]  # as `translate` gives them, without special ids; empty if it cannot
     recording: Recording
     reported: list[float]
+    names: list[str]  # of the reported numbers in a dict; '' for none
     repr: str
 
     def forced(self) -> list[Pass]:
@@ -131,7 +132,8 @@ def record_evaluation(
     model.train()
     with record_passes(model, adapter, [s for s, _ in pairs], speech, repair) as recording:
         report: Any = adapter.evaluate(model, given)
-    return Evaluation(pairs, translations, recording, numbers(report), repr(report))
+    named = numbers(report), names_of(report)
+    return Evaluation(pairs, translations, recording, *named, repr(report))
 
 
 def batch_of(adapter: Adapter, each: Pass, pairs: Pairs) -> tuple[Tensor, Tensor, list[int]]:

@@ -19,6 +19,15 @@ CLOSE = 2e-5  # relative, between two numbers that are the same
 Sentence = Sequence[str]
 
 
+def names_of(report: Any, name: str = "") -> list[str]:
+    """The name in a dict of each of the `numbers` of a report; '' for none."""
+    if isinstance(report, dict):
+        return [each for key, value in report.items() for each in names_of(value, str(key))]
+    if isinstance(report, tuple | list):
+        return [each for value in report for each in names_of(value, name)]
+    return [name] * len(numbers(report))
+
+
 def numbers(report: Any) -> list[float]:
     """All numbers of a report: a number, a tensor of one, or a tuple, list or dict of them."""
     if isinstance(report, dict):

@@ -73,6 +73,7 @@ class Run:
     tested: list[tuple[int, Tensor]] = field(default_factory=list)  # update, ids read: no training
     tested_dropped: int = 0  # times that dropout dropped where no gradient was wanted
     stepped: dict[int, tuple[int, LRScheduler]] = field(default_factory=dict)  # steps of schedulers
+    scheduled: dict[str, float] = field(default_factory=dict)  # warm-ups that schedules are given
     loaded: int = 0  # state dicts that were loaded
     kept: list[str] = field(default_factory=list)  # what is wrong with state dicts that were loaded
     ended: str = ""  # why it was ended
@@ -238,7 +239,19 @@ class RunListener(Listener):
         if self.run.updates:  # the first one is made by the scheduler itself
             count = self.run.stepped.get(id(scheduler), (0, scheduler))[0]
             self.run.stepped[id(scheduler)] = count + 1, scheduler
-        return original(scheduler, *given)
+        before = sys.getprofile()
+        sys.setprofile(self.read_called)  # a function that computes the rate has a name for it
+        try:
+            return original(scheduler, *given)
+        finally:
+            sys.setprofile(before)
+
+    def read_called(self, frame: FrameType, event: str, value: Any) -> None:
+        """Note the length of a warm-up that a function of a schedule is given."""
+        if event == "call" and "torch" not in frame.f_globals.get("__name__", "").partition(".")[0]:
+            for name, number in frame.f_locals.items():
+                if type(number) in (int, float) and "warm" in name.lower():
+                    self.run.scheduled[name] = float(number)
 
     def record_state_dict(
         self, original: Callable, module: nn.Module, *given: Any, **options: Any
