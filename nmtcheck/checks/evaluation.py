@@ -30,7 +30,7 @@ from nmtcheck.measure.scores import (
     same_share,
 )
 from nmtcheck.measure.scores import bleu as bleu_of
-from nmtcheck.measure.searches import LIMIT, words_for
+from nmtcheck.measure.searches import words_for
 from nmtcheck.registry import Finding, check
 
 LOSSES = {
@@ -351,15 +351,18 @@ def ends(adapter: Adapter, seed: int) -> str:
 
 
 def translates_alike(adapter: Adapter, done: Evaluation) -> bool:
-    """Whether the search of an evaluation has read every translation to its end.
+    """Whether the search of an evaluation reads what that of `translate` reads of each sentence.
 
-    That of an evaluation may have another limit, or beam, than that of `translate`.
+    It may have another limit, or another beam.
     """
-    read = set[Ids]()
+    read: dict[Ids, set[Ids]] = {}
     for each in done.searched():
         rows = each.read if each.history is None else each.history
-        read |= {tuple(row[1:]) for row in rows.tolist()}
-    return all(len(words) < LIMIT - 1 and words in read for words in done.translations)
+        sources = {tuple(i for i in row if i >= adapter.first_word) for row in each.source.tolist()}
+        if len(sources) > 1 or rows.size(1) != each.length:
+            return False
+        read.setdefault(sources.pop(), set()).update(map(tuple, rows.tolist()))
+    return read == done.prefixes
 
 
 def forced_words(adapter: Adapter, done: Evaluation) -> list[list[str]]:

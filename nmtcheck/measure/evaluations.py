@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -37,6 +37,8 @@ class Evaluation:
     reported: list[float]
     names: list[str]  # of the reported numbers in a dict; '' for none
     repr: str
+    # What `translate` reads of each source: all prefixes of its search.
+    prefixes: dict[Ids, set[Ids]] = field(default_factory=dict)
 
     def forced(self) -> list[Pass]:
         """The passes whose decoder input holds the words of references, each with its source."""
@@ -87,10 +89,12 @@ def evaluation(adapter: Adapter, seed: int, dropout: float = 0.0) -> Evaluation:
     """Record the adapter's evaluation of eleven pairs, with a model in train mode."""
     model = searched_model(adapter, seed, dropout)
     sources, translations = sentences(adapter, seed + 2, SIZES), list[Ids]()
+    prefixes = dict[Ids, set[Ids]]()
     if adapter.translate is not None:
         still = searched_model(adapter, seed).eval()
         for words in sources:
             search = record_search(adapter, still, words, LIMIT, seed=seed)
+            prefixes[words] = {prefix for step in search.steps for prefix in step.prefixes}
             specials = (adapter.bos, adapter.eos, adapter.pad)
             translations.append(tuple(i for i in search.result if i not in specials))
     else:
@@ -98,7 +102,8 @@ def evaluation(adapter: Adapter, seed: int, dropout: float = 0.0) -> Evaluation:
     references = references_for(translations, seed, adapter.first_word)
     pairs = list(zip(sources, references, strict=True))
     known = translations if adapter.translate is not None else []
-    return record_evaluation(adapter, model, pairs, known, seed)
+    done = record_evaluation(adapter, model, pairs, known, seed)
+    return replace(done, prefixes=prefixes)
 
 
 @functools.lru_cache(maxsize=8)

@@ -5,8 +5,8 @@ from functools import partial
 
 import peer_torch as foreign
 import torch
-from patients import epoch, stranger, translate
-from runs import collated, corpus
+from patients import count_words, epoch, stranger, translate
+from runs import collated, corpus, train
 from torch import nn
 from torch.nn import functional as F
 
@@ -177,6 +177,12 @@ FAULTS = [
     (stranger("one relative position"), "positions.source_order", "do not tell the order"),
     (stranger("half turned"), "positions.relative", "one word at one distance"),
     (logits(lambda m, s, t: m(s, t) - m(s, t).mean(0)), "model.batch_invariance", "alone and in"),
+    (
+        stranger(translate=translate, evaluate=partial(count_words, mistake="any")),
+        "evaluation.ends",
+        "until their first",
+    ),
+    (stranger(run=partial(train, "padding on the left")), "run.left_padding", "three more PAD"),
     (logits(lambda m, s, t: m(s * 0 + 4, t * 0 + 1)), "model.overfit", "on three pairs"),
     (logits(lambda m, s, t: F.dropout(m(s, t), 0.5)), "model.eval_repeats", "two passes in eval"),
     (logits(lambda m, s, t: m(s, t).float()), "model.double", "after model.double()"),

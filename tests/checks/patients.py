@@ -280,18 +280,31 @@ def search(model, source, width, penalty, longest, mistake):
 
 
 @torch.no_grad()
-def greedy_batch(model, source, longest):
+def greedy_batch(model, source, longest, mistake=""):
     """All sources at once; rows that have ended say EOS until the last one ends."""
     model.eval()
     target = torch.full((len(source), 1), BOS)
     ended = torch.zeros(len(source), dtype=torch.bool)
-    while target.size(1) <= longest and not ended.all():
+    over = torch.any if mistake == "any" else torch.all
+    while target.size(1) <= longest and not over(ended):
         best = model(source, target)[:, -1].argmax(-1)
         best = best.masked_fill(ended, EOS)
         ended |= best == EOS
         target = torch.cat([target, best[:, None]], 1)
     rows = target[:, 1:].tolist()
     return [row[: row.index(EOS)] if EOS in row else row for row in rows]
+
+
+def count_words(model, pairs, mistake=""):
+    """The mean length of translations in batches of four."""
+    lengths = []
+    for start in range(0, len(pairs), 4):
+        rows = [[int(w[1:]) for w in words] + [EOS] for words, _ in pairs[start : start + 4]]
+        source = torch.full((len(rows), max(map(len, rows))), PAD)
+        for n, row in enumerate(rows):
+            source[n, : len(row)] = torch.tensor(row)
+        lengths += map(len, greedy_batch(model, source, 30, mistake))
+    return sum(lengths) / len(lengths)
 
 
 def translate(model, words, longest, width=1, end=(EOS,), known=True, texts=False, mistake=""):

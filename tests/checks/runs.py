@@ -26,6 +26,9 @@ def padded(rows):
 
 
 def collated(pairs, mistake):
+    if mistake == "padding on the left":
+        sources, targets = collated(pairs, "")
+        return torch.stack([row.roll(int((row == PAD).sum())) for row in sources]), targets
     ends = [EOS] * {"no EOS": 0, "EOS twice": 2}.get(mistake, 1)
     sources = [[*s, EOS] for s, _ in pairs]
     if mistake == "sources sorted alone":
