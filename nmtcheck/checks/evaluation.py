@@ -41,6 +41,7 @@ LOSSES = {
     "divided by PAD": "The sum is divided by all positions, PAD included.",
     "divided by sentences": "The sum is divided by sentences, not by tokens.",
     "perplexities": "The perplexities of batches are averaged: take exp of the mean loss once.",
+    "nats": "The perplexity is 2 to the power of a loss in nats.",
     "bits": "The loss is in bits, and its perplexity is taken as if it were in nats.",
     "smoothed": "The smoothed loss of the training is reported: measure without smoothing.",
 }
@@ -208,6 +209,7 @@ def loss(adapter: Adapter, seed: int) -> str:
         named.setdefault(math.exp(min(value, 99)), name)
     named.setdefault(losses["mean"] / math.log(2), "mean")  # in bits
     named.setdefault(math.exp(losses["mean"] / math.log(2)), "bits")
+    named.setdefault(2 ** losses["mean"], "nats")
     for name, value in perplexities_of(batches, adapter.pad).items():
         named.setdefault(value, name)
     for number in done.reported:

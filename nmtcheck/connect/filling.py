@@ -137,8 +137,12 @@ class Configuration(dict):
 
 def fill_configuration(given: Any, values: dict[str, Any]) -> Any:
     """A configuration of the reader's own, with our sizes in the place of its own."""
-    made = copy.deepcopy(given)
-    table = made if isinstance(made, dict) else vars(made)
+    if isinstance(given, type):  # a class whose attributes are the sizes
+        made: Any = type(given.__name__, (given,), {})
+        table = {name: own for name, own in vars(given).items() if name[0] != "_"}
+    else:
+        made = copy.deepcopy(given)
+        table = dict(made if isinstance(made, dict) else vars(made))
     for name, own in table.items():
         field = meaning(name)
         if isinstance(own, dict) or dataclasses.is_dataclass(own):
@@ -149,6 +153,8 @@ def fill_configuration(given: Any, values: dict[str, Any]) -> Any:
             continue
         if isinstance(made, dict):
             made[name] = value
+        elif isinstance(made, type):
+            setattr(made, name, value)
         else:
             object.__setattr__(made, name, value)
     return made

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -216,27 +216,33 @@ def bleus_of(
     def letters(sentences: list[list[str]], joint: str) -> list[list[str]]:
         return [list(joint.join(sentence)) for sentence in sentences]
 
+    def both(hypotheses: list[list[str]], references: list[list[str]], way: Way = RIGHT) -> list:
+        """The BLEU, and that of nltk, which counts n-grams of short sentences otherwise."""
+        return [bleu(hypotheses, references, replace(way, least=least)) for least in (0, 1)]
+
     with_eos = [[*h, eos] for h in hypotheses], [[*r, eos] for r in references]
     with_bos = [[bos, *h] for h in hypotheses], [[bos, *r] for r in references]
     framed = [[*h, eos] for h in with_bos[0]], [[*r, eos] for r in with_bos[1]]
     found = {
-        "words": [bleu(hypotheses, references), bleu(hypotheses, references, Way(least=1))],
-        "swapped": [bleu(references, hypotheses)],
+        "words": both(hypotheses, references),
+        "swapped": both(references, hypotheses),
         "sentences": [mean_bleu(hypotheses, references)],
-        **{name: [bleu(hypotheses, references, way)] for name, way in OWN_BLEUS.items()},
+        **{name: both(hypotheses, references, way) for name, way in OWN_BLEUS.items()},
         "letters": [
-            bleu(letters(hypotheses, joint), letters(references, joint)) for joint in (" ", "")
+            value
+            for joint in (" ", "")
+            for value in both(letters(hypotheses, joint), letters(references, joint))
         ],
-        "EOS": [bleu(*with_eos), bleu(with_eos[0], references)],
-        "BOS": [bleu(*with_bos), bleu(with_bos[0], references), bleu(*framed)],
-        "EOS and BOS": [bleu(framed[0], references)],
+        "EOS": both(*with_eos) + both(with_eos[0], references),
+        "BOS": both(*with_bos) + both(with_bos[0], references) + both(*framed),
+        "EOS and BOS": both(framed[0], references),
     }
     if forced:
         cut = [h[: h.index(eos)] if eos in h else h for h in forced]
         same_length = [h[: len(r)] for h, r in zip(forced, references, strict=True)]
         no_eos = [[w for w in h if w != eos] for h in forced]
-        ways = [forced, cut, same_length, no_eos]
-        found["forced"] = [bleu(way, references) for way in ways]
-        found["forced"] += [bleu(forced, with_eos[1]), mean_bleu(cut, references)]
+        found["forced"] = both(forced, with_eos[1]) + [mean_bleu(cut, references)]
+        for way in (forced, cut, same_length, no_eos):
+            found["forced"] += both(way, references)
         found["forced"] += [mean_bleu(way, references) for way in (same_length, no_eos)]
     return found

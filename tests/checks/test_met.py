@@ -8,7 +8,7 @@ from patients import BOS, EOS, PAD, Stranger, stranger, translate
 from runs import train
 from torch.nn import functional as F
 
-from nmtcheck import load_adapter, run_checks
+from nmtcheck import Sizes, load_adapter, run_checks
 from nmtcheck.checks.recorded import divided, root_alone
 from nmtcheck.checks.search import fits_all
 from nmtcheck.connect.filling import Words, special_constants
@@ -58,6 +58,17 @@ def test_a_vocabulary_answers_with_its_special_ids():
     assert (words.pad(), words.pad_index, words.eos(), len(words)) == (1, 1, 3, 13)
     with pytest.raises(AttributeError, match="no 'colour'"):
         _ = words.colour
+
+
+def test_sizes_that_are_attributes_of_a_class_are_filled(tmp_path):
+    file = tmp_path / "sized.py"
+    file.write_text(
+        "from torch import nn\nclass CFG:\n    d_model, seed = 32, 1\n"
+        "class Mine(nn.Module):\n    def __init__(self, n_pieces, c=CFG):\n"
+        "        super().__init__()\n        self.table = nn.Embedding(n_pieces, c.d_model)\n"
+    )
+    made = load_adapter(f"{file}:Mine").make_model(Sizes())
+    assert tuple(made.table.weight.shape) == (13, 16)
 
 
 class Turned(Stranger):
