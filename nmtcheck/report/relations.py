@@ -17,14 +17,14 @@ FIRST = "model.shape"  # nothing else can hold where this does not
 
 def related(
     results: Sequence[Result],
-    passes_repaired: Callable[[Sequence[str], str], bool | None] = lambda causes, name: None,
+    ask_repaired: Callable[[Sequence[str], str], str | None] = lambda causes, name: None,
 ) -> tuple[Result, ...]:
     """The results, each failure that is explained by another one naming it in `follows`.
 
     What several checks were told in the same words is one finding, and so is one exception.
-    `passes_repaired(causes, name)` says whether a check passes with the repairs of other findings:
-    then it follows from them, and otherwise not.  Where no experiment can tell (None), or a finding
-    has no repair, relations.toml says what may follow.
+    `ask_repaired(causes, name)` is what a check measures with the repairs of other findings: where
+    it passes (''), it follows from them, and otherwise not.  Where no experiment can tell (None),
+    or a finding has no repair, relations.toml says what may follow.
     """
     bad = {result.check.id: result for result in results if result.bad}
     repairable = [name for name, result in bad.items() if result.repairable]
@@ -41,13 +41,16 @@ def related(
         others = [each for each in repairable if each != name]
         if name in repairable:  # of two findings with repairs the first one comes first
             others = others[: repairable.index(name)]
-        tried = {cause: passes_repaired([cause], name) for cause in others}
-        for cause, passes in tried.items():
-            if passes:
+        tried = {cause: ask_repaired([cause], name) for cause in others}
+        refuted = [cause for cause, measured in tried.items() if measured is not None]
+        for cause in refuted:
+            if tried[cause] == "":
                 return cause
-        if len(others) > 1 and passes_repaired(others, name):
-            return others[0]
-        refuted = [cause for cause, passes in tried.items() if passes is False]
+        if len(others) > 1 and ask_repaired(others, name) == "":
+            # Several are needed: first the one without which what was measured is gone.
+            kind = _without_numbers(bad[name].measured)
+            moved = [n for n in refuted if _without_numbers(tried[n] or "") != kind]
+            return (moved or others)[0]
         listed = RELATIONS.get(name, {}).get("follows", ())
         known = [each for each in listed if each in bad and each not in refuted]
         # What an experiment has shown to be the cause follows from no mere guess.
@@ -69,6 +72,11 @@ def related(
         else r
         for r in results
     )
+
+
+def _without_numbers(measured: str) -> str:
+    """A message without its numbers, which differ from one model to the next."""
+    return re.sub(r"[\d.]+(e-?\d+)?", "", measured)
 
 
 def _words(result: Result) -> str:

@@ -74,7 +74,7 @@ def run_checks(
     with _undisturbed():
         try:
             note = bench.find_facts()
-            results = related([bench.run(check) for check in chosen], bench.passes_repaired)
+            results = related([bench.run(check) for check in chosen], bench.ask_repaired)
             hearts = bench.hearts({result.check.id: result for result in results})
         finally:
             bench.apart.close()
@@ -184,8 +184,8 @@ class Bench:
             known = isinstance(request, str) and request in CHECKS
             return self.judged(CHECKS[request], error) if known else None
 
-    def measure_repaired(self, causes: Sequence[str], name: str) -> bool:
-        """Whether a check passes in a model in which these findings are repaired."""
+    def measure_repaired(self, causes: Sequence[str], name: str) -> str:
+        """What a check measures where these findings are repaired; '' where it passes."""
         repaired = self.adapter
         for cause in causes:
             if cause not in self.repairs:  # found by another process, which has ended
@@ -196,14 +196,14 @@ class Bench:
             repaired = self.repairs[cause](repaired)
         try:
             CHECKS[name].measure(repaired, self.seed)
-        except Finding:
-            return False
-        return True
+        except Finding as finding:
+            return finding.measured
+        return ""
 
-    def passes_repaired(self, causes: Sequence[str], name: str) -> bool | None:
-        """Whether a check that fails passes once these findings are repaired; None: unknown.
+    def ask_repaired(self, causes: Sequence[str], name: str) -> str | None:
+        """What a check that fails measures once these findings are repaired; '' where it passes.
 
-        What is repaired are passes of the model: nothing is known of a search, and of a training.
+        What is repaired are passes of the model: None of a search, and of a training.
         """
         if not {*CHECKS[name].needs} <= OF_THE_MODEL:
             return None
