@@ -71,9 +71,13 @@ def recorded_frame(adapter: Adapter) -> tuple[list[int], list[int]] | None:
         rows = [row for row in ([i for i in row if i != adapter.pad] for row in rows) if row]
         if len(rows) < FEW or last[adapter.eos] < 0.9 * last.total():
             return None
-        before = [adapter.bos] if all(row[0] == adapter.bos for row in rows) else []
-        after = [adapter.eos] if all(row[-1] == adapter.eos for row in rows) else []
-        return before, after
+        begun = {row[0] == adapter.bos for row in rows}
+        ended = {row[-1] == adapter.eos for row in rows}
+        tagged = not {row[0] for row in rows} & {i for row in rows for i in row[1:]}
+        # Some begin with one of several tags, such as that of a language.
+        if len(begun) > 1 or len(ended) > 1 or (tagged and not begun == {True}):
+            return None
+        return [adapter.bos] * begun.pop(), [adapter.eos] * ended.pop()
     return None
 
 

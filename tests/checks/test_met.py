@@ -11,6 +11,7 @@ from torch.nn import functional as F
 from nmtcheck import Sizes, load_adapter, run_checks
 from nmtcheck.checks.recorded import divided, root_alone
 from nmtcheck.checks.search import fits_all
+from nmtcheck.checks.translation import recorded_frame
 from nmtcheck.connect.filling import Words, special_constants
 from nmtcheck.measure.helpers import still
 from nmtcheck.measure.labels import Learned, Rows, read_pairs
@@ -136,6 +137,17 @@ def test_a_source_is_framed_as_in_the_recorded_training(end, verdict):
     ).results
     assert result.verdict == verdict, result.measured
     assert "your training" in result.measured
+
+
+def test_sources_that_begin_with_tags_have_no_frame_that_is_known(monkeypatch):
+    rows = [[3 + n % 2, 8 + n % 4, 12 - n % 3, EOS] for n in range(24)]
+    learned = [[Learned(torch.tensor(rows), torch.zeros(24, 2).long(), {}, "right")]]
+    monkeypatch.setattr("nmtcheck.checks.translation.lessons", lambda adapter: learned)
+    ends = [([7, EOS], [])] * 24
+    monkeypatch.setattr("nmtcheck.checks.translation.endings", lambda told: ends)
+    assert recorded_frame(stranger(run=train)) is None
+    learned[0][0] = learned[0][0]._replace(source=torch.tensor([[1, *row[1:]] for row in rows]))
+    assert recorded_frame(stranger(run=train)) == ([BOS], [EOS])
 
 
 def test_rates_are_those_of_the_root_alone_or_not():
