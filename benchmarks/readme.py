@@ -134,9 +134,8 @@ def caught_by_checks(mutation: dict[str, Any]) -> int:
 
 
 def record_of_checks() -> dict[str, Any]:
-    """Planted bugs that the checks find, and what they did to models of other authors."""
-    bugs, strangers = read("mutation.json"), read("strangers-round5.json")["summary"]["adapter"]
-    del strangers["adapter_lines"]  # what it takes to connect a model is no result
+    """Planted bugs that the checks find, and what they did to programs of other authors."""
+    bugs, strangers = read("mutation.json"), read("strangers-round6.json")["summary"]
     return {
         **strangers,
         "planted_caught": caught_by_checks(bugs),
