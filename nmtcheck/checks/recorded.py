@@ -181,7 +181,6 @@ def masks(adapter: Adapter, seed: int) -> str:
     if not count:
         raise NotImplementedError("no weights of an attention were read in training")
     for (part, what), weight in worst.items():
-        # PAD behind the words is the future of every word of a target.
         if weight > SEEN:
             name = PARTS.get(part, "an attention")
             said = f"in training {name} gives {what} a weight of {weight:.2g} in one query"
@@ -194,16 +193,16 @@ def left_padding(adapter: Adapter, seed: int) -> str:
     """Where training pads its sources on the left, padding there does not move the logits."""
     told = [each for update in lessons(adapter) for each in update if each.source is not None]
     rows = [row for each in told for row in each.source.tolist()]
-    padded = [row for row in rows if row[0] == adapter.pad != row[-1]]
+    pad = adapter.pad
+    padded = [row for row in rows if row[0] == pad and row[-1] != pad]
     if len(padded) < FEW:
         raise NotImplementedError("training pads no sources on the left")
     model, source, target = prepare(adapter, seed)
-    real = target != adapter.pad
-    left = torch.stack([row.roll(int((row == adapter.pad).sum())) for row in source])
-    wider = F.pad(left, (3, 0), value=adapter.pad)
-    off = distance(
-        logits(adapter, model, wider, target)[real], logits(adapter, model, left, target)[real]
-    )
+    real = target != pad
+    left = torch.stack([row.roll(int((row == pad).sum())) for row in source])
+    wider = F.pad(left, (3, 0), value=pad)
+    near, far = (logits(adapter, model, ids, target)[real] for ids in (left, wider))
+    off = distance(far, near)
     if off > TOLERANCE:
         said = f"three more PAD on the left of the source move logits by {off:.2g}"
         raise Finding(said, "Positions count PAD, or the padding mask hides the right side only.")
