@@ -2,9 +2,9 @@
 
 A listener of the graph sees which ids the embeddings read and what the last projection makes of
 them.  It also gives the model something to say: the logits are scaled, and a table is added to them
-that depends on the position and on the words of the source.  So a model with random weights makes
-translations of different lengths that end, and needs no training.  The full pass that a search is
-compared with is changed in the same way.
+that depends on the position alone.  So a model with random weights makes translations of different
+lengths that end, and needs no training.  The full pass that a search is compared with is changed in
+the same way.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from nmtcheck.measure.helpers import build, prepare, silence, still
 
 PROJECTIONS = {A.mm, A.addmm, A.bmm, A.matmul, A.linear}
 LONGEST = 100  # positions for which a table is made
-VOICES = 5  # tables, of which a source has one
 NEVER = -30.0  # added to the logit of a token that is not to be chosen
 REPAIRS = {
     "dropout": "Dropout is active.",
@@ -39,23 +38,17 @@ Ids = tuple[int, ...]
 class Speech:
     """What is done to the logits (V,) of a model so that it says something.
 
-    They are multiplied by `factor`, and the row of their position in one of the `tables`
-    (VOICES, LONGEST, V) is added: the words of the source tell which, so that sentences have
-    translations of their own.  After EOS they say words, so that a search which goes on shows it.
+    They are multiplied by `factor`, and the row of `table` (LONGEST, V) of their position is added.
+    After EOS they say words, so that a search which goes on shows it.
     """
 
     factor: float
-    tables: Tensor
+    table: Tensor
     eos: int
-    first_word: int
 
-    def voices_of(self, source: Tensor) -> Tensor:
-        """The tables (N,) of sources (N, S)."""
-        return (source * (source >= self.first_word)).sum(1) % VOICES
-
-    def of(self, logits: Tensor, positions: Tensor, ended: Tensor, voices: Tensor) -> Tensor:
-        """The logits (N, V), changed; of each its position, whether EOS is before it, its table."""
-        rows = self.tables[voices, positions.clamp_max(LONGEST - 1)].to(logits)
+    def of(self, logits: Tensor, positions: Tensor, ended: Tensor) -> Tensor:
+        """The logits (N, V) of these positions (N,), changed; `ended` (N,): EOS is before them."""
+        rows = self.table[positions.clamp_max(LONGEST - 1)].to(logits)
         changed = logits * self.factor + rows
         changed[:, self.eos] += NEVER * ended.to(logits)
         return changed
@@ -104,7 +97,7 @@ class SearchListener(Listener):
     ):
         self.adapter, self.speech, self.repair = adapter, speech, repair
         self.sources = [list(words) for words in sources]
-        self.width = speech.tables.size(-1)
+        self.width = speech.table.size(1)
         tables = [p for p in model.parameters() if p.dim() == 2 and self.width in p.shape]
         self.storages = {p.untyped_storage().data_ptr() for p in tables}
         self.recording = Recording()
@@ -219,29 +212,24 @@ class SearchListener(Listener):
         ends = self.history == self.speech.eos  # (N, T)
         ends[:, 0] = False  # some begin with EOS
         over = ends.cumsum(1) > 0
-        voices = self.speech.voices_of(self.source)  # of the sentences, each with its beams
-        beams, rest = divmod(count, len(voices))
-        voices = voices[:1].expand(count) if rest else voices.repeat_interleave(beams)
         over = over[:, -steps:]
         if rows == count * steps:
             # (N, T, V), or (T, N, V) where time comes first; flat in front of a linear map.
             first = self.time_first and not (output.dim() == 3 and output.size(0) == count != steps)
             grid = places[:, None].expand(steps, count) if first else places.expand(count, steps)
             over = over.t() if first else over
-            voices = voices.expand(steps, count) if first else voices[:, None].expand(count, steps)
-            about = grid.reshape(-1), over.reshape(-1), voices.reshape(-1)
-            changed = self.speech.of(output.reshape(rows, -1), *about)
+            changed = self.speech.of(output.reshape(rows, -1), grid.reshape(-1), over.reshape(-1))
             table = changed.reshape(*grid.shape, -1)
             table = table.transpose(0, 1) if first else table
         elif rows == count:
-            about = places[-1:].expand(rows), over[:, -1], voices
-            changed = self.speech.of(output.reshape(rows, -1), *about)
+            changed = self.speech.of(
+                output.reshape(rows, -1), places[-1:].expand(rows), over[:, -1]
+            )
             table = changed[:, None]
         elif steps > 1 and rows == int((self.read != self.adapter.pad).sum()):
             real = self.read != self.adapter.pad  # some project no padded position
             grid = places.expand(count, steps)
-            about = grid[real], over[real], voices[:, None].expand(count, steps)[real]
-            changed = self.speech.of(output.reshape(rows, -1), *about)
+            changed = self.speech.of(output.reshape(rows, -1), grid[real], over[real])
             table = changed.new_zeros(count, steps, self.width)
             table[real] = changed
         else:
@@ -346,18 +334,15 @@ def speech_for(adapter: Adapter, seed: int, endless: bool = False) -> Speech:
     factor = float((1 / (table - table.mean(0)).std().clamp_min(1e-6)).clamp_max(100))
     generator = torch.Generator().manual_seed(seed)
     width = table.size(-1)
-    added = torch.randn(VOICES, LONGEST, width, generator=generator) - factor * table.mean(0)
+    added = torch.randn(LONGEST, width, generator=generator) - factor * table.mean(0)
     steps = torch.arange(LONGEST)
-    added[..., : adapter.first_word] = NEVER - factor * table.mean(0)[: adapter.first_word]
+    added[:, : adapter.first_word] = NEVER - factor * table.mean(0)[: adapter.first_word]
     if not endless:
         mean = factor * table.mean(0)[adapter.eos]
-        for voice in range(VOICES):
-            # Possible from the third word on, so that some beams of a sentence end long before
-            # others; sooner or later, so that some sentences do.
-            ending = 1 + (0.6 * (steps - 3 - voice)).clamp(0, 12)
-            ending = torch.where(steps < 2, torch.tensor(NEVER), ending)
-            added[voice, :, adapter.eos] = ending - mean
-    return Speech(factor, added, adapter.eos, adapter.first_word)
+        # Possible from the third word on, so that some beams of a sentence end long before others.
+        ending = 1 + (0.6 * (steps - 7)).clamp(0, 12)
+        added[:, adapter.eos] = torch.where(steps < 2, torch.tensor(NEVER), ending) - mean
+    return Speech(factor, added, adapter.eos)
 
 
 def full_rows(
@@ -374,8 +359,7 @@ def full_rows(
         table = adapter.logits(model, source.expand(len(target), -1), target)
     model.train(training)
     places = torch.full((len(target),), target.size(1) - 1)
-    voices = speech.voices_of(source).expand(len(target))
-    return speech.of(table[:, -1], places, (target[:, 1:] == adapter.eos).any(1), voices)
+    return speech.of(table[:, -1], places, (target[:, 1:] == adapter.eos).any(1))
 
 
 @functools.lru_cache(maxsize=4)

@@ -135,12 +135,12 @@ INSIDE = [
     ("one PAD too many", "inside.padding", "off by one: the first PAD"),
     ("a mask of another", "inside.padding", "Alone each sentence is masked"),
     ("table is an attribute", "model.device", "register_buffer"),
+    ("no scale", "inside.scale", "not scaled"),
+    ("scaled by the embedding size", "inside.scale", "root of d_model"),
 ]
 GUESSED = [
     ("no residual", "inside.residual", "x + sublayer(x)"),
     ("no activation", "inside.activation", "no activation"),
-    ("no scale", "inside.scale", "not scaled"),
-    ("scaled by the embedding size", "inside.scale", "root of d_model"),
     ("small embeddings", "positions.balance", "Positions drown the words"),
 ]
 # What is wrong, the first finding, and a phrase of what is said about it.
@@ -178,7 +178,7 @@ FAULTS = [
     (stranger("half turned"), "positions.relative", "one word at one distance"),
     (logits(lambda m, s, t: m(s, t) - m(s, t).mean(0)), "model.batch_invariance", "alone and in"),
     (
-        stranger(translate=translate, evaluate=partial(count_words, mistake="any")),
+        replace(OURS, evaluate=partial(count_words, mistake="any")),
         "evaluation.ends",
         "until their first",
     ),
