@@ -19,8 +19,8 @@ from nmtcheck.report.relations import RELATIONS, reproduction
 from nmtcourse.bugs import BUGS
 
 OURS = ours()
-# What nmtlib does not have: relative positions, a norm of its own, padding on the left, and a greedy
-# search in its evaluation.
+# What nmtlib does not have: relative positions, a norm of its own, padding on the left, and a
+# greedy search in its evaluation.
 NOT_OURS = {"positions.relative", "layers.norms", "run.left_padding", "evaluation.ends"}
 
 
