@@ -12,12 +12,13 @@ from typing import Any
 from nmtcheck.result import Result
 
 RELATIONS = tomllib.loads(Path(__file__).with_name("relations.toml").read_text("utf-8"))
+Ask = Callable[[Sequence[str], str], str | None]
 FIRST = "model.shape"  # nothing else can hold where this does not
 
 
 def related(
     results: Sequence[Result],
-    ask_repaired: Callable[[Sequence[str], str], str | None] = lambda causes, name: None,
+    ask_repaired: Ask = lambda causes, name: None,
 ) -> tuple[Result, ...]:
     """The results, each failure that is explained by another one naming it in `follows`.
 
@@ -39,18 +40,21 @@ def related(
         if (first := said[_words(bad[name])]) != name:
             return first
         others = [each for each in repairable if each != name]
-        if name in repairable:  # of two findings with repairs the first one comes first
-            others = others[: repairable.index(name)]
+        if name in repairable:
+            # Of two findings with repairs within attentions the first one comes first.  Others
+            # stand: a causal mask alone tells the order of words, and positions are missing all
+            # the same.
+            before = others[: repairable.index(name)] if name.startswith("inside.") else []
+            others = [each for each in before if each.startswith("inside.")]
         tried = {cause: ask_repaired([cause], name) for cause in others}
         refuted = [cause for cause, measured in tried.items() if measured is not None]
         for cause in refuted:
             if tried[cause] == "":
                 return cause
+        if several := _repair_in_turn(bad[name].measured, refuted, name, ask_repaired):
+            return several
         if len(others) > 1 and ask_repaired(others, name) == "":
-            # Several are needed: first the one without which what was measured is gone.
-            kind = _without_numbers(bad[name].measured)
-            moved = [n for n in refuted if _without_numbers(tried[n] or "") != kind]
-            return (moved or others)[0]
+            return others[0]
         listed = RELATIONS.get(name, {}).get("follows", ())
         known = [each for each in listed if each in bad and each not in refuted]
         # What an experiment has shown to be the cause follows from no mere guess.
@@ -72,6 +76,24 @@ def related(
         else r
         for r in results
     )
+
+
+def _repair_in_turn(measured: str, causes: Sequence[str], name: str, ask: Ask) -> str:
+    """The first of several findings with whose repairs a check passes; '' where it does not.
+
+    One after the other is repaired where that changes what the check measures.
+    """
+    repaired = list[str]()
+    ahead = list(causes)
+    while ahead:
+        cause = ahead.pop(0)
+        found = ask([*repaired, cause], name)
+        if found == "" and repaired:
+            return repaired[0]
+        if found is not None and _without_numbers(found) != _without_numbers(measured):
+            repaired.append(cause)
+            measured, ahead = found, [each for each in causes if each not in repaired]
+    return ""
 
 
 def _without_numbers(measured: str) -> str:

@@ -210,7 +210,7 @@ CONVENTIONS = {
     "one matrix takes": ("positions.table", model(lambda m: m.source_positions.table[0].zero_())),
     "training ids are unknown": (
         "decoding.source_ids",
-        replace(OURS, source_eos=None),
+        replace(OURS, source_eos=None, run=None),
     ),
 }
 
