@@ -170,10 +170,10 @@ def unequal_beams(adapter: Adapter, seed: int) -> str:
                 searched_model(adapter, seed),
                 s.words,
                 s.longest,
-                seed=seed,
+                seed=seed + number,
                 repair="copies",
             )
-            for s in searches
+            for number, s in enumerate(searches)
         ]
         cause = "The search starts with copies of one row and equal scores: give all but one -inf."
         found = Finding(f"{count} of {total} rows are equal to another row; {message}")
