@@ -170,10 +170,10 @@ def unequal_beams(adapter: Adapter, seed: int) -> str:
                 searched_model(adapter, seed),
                 s.words,
                 s.longest,
-                seed=seed + number,
+                seed=seed,
                 repair="copies",
             )
-            for number, s in enumerate(searches)
+            for s in searches
         ]
         cause = "The search starts with copies of one row and equal scores: give all but one -inf."
         found = Finding(f"{count} of {total} rows are equal to another row; {message}")

@@ -165,15 +165,13 @@ def prefixes_of(
 def ending_searches(adapter: Adapter, seed: int) -> tuple[Search, ...]:
     """Searches of sentences whose translations end, in eval mode and without dropout.
 
-    The model says something else in each, also where its sources count for little: the search
-    number n has the seed + n.
     Raises NotImplementedError where the search draws at random.
     """
     model = searched_model(adapter, seed)
     lengths = (4, 6, 3, 7, 5, 8, 4, 6)
     found = tuple(
-        record_search(adapter, model.eval(), words, LIMIT, seed=seed + number)
-        for number, words in enumerate(sentences(adapter, seed, lengths))
+        record_search(adapter, model.eval(), words, LIMIT, seed=seed)
+        for words in sentences(adapter, seed, lengths)
     )
     again = record_search(adapter, model.eval(), found[0].words, LIMIT, seed=seed)
     if [s.prefixes for s in again.steps] != [s.prefixes for s in found[0].steps]:
