@@ -171,7 +171,6 @@ FAULTS = [
     (loop("eval mode never left"), "run.modes", "drops in none"),
     (searching("equal copies"), "search.beams", ""),
     (searching("probabilities"), "search.successors", ""),
-    (searching("not sorted"), "search.result", ""),
     (stranger("plain list"), "layers.registered", "no part of the model"),
     (stranger("only queries turn"), "positions.target_order", "do not tell the order"),
     (stranger("one relative position"), "positions.source_order", "do not tell the order"),
