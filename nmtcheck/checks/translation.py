@@ -75,7 +75,7 @@ def recorded_frame(adapter: Adapter) -> tuple[list[int], list[int]] | None:
         ended = {row[-1] == adapter.eos for row in rows}
         tagged = not {row[0] for row in rows} & {i for row in rows for i in row[1:]}
         # Some begin with one of several tags, such as that of a language.
-        if len(begun) > 1 or len(ended) > 1 or (tagged and not begun == {True}):
+        if len(begun) > 1 or len(ended) > 1 or (tagged and begun != {True}):
             return None
         return [adapter.bos] * begun.pop(), [adapter.eos] * ended.pop()
     return None

@@ -88,7 +88,8 @@ def special_constants(names: dict[str, Any]) -> dict[str, int]:
     if any(len(values) > 1 for values in found.values()) or "pad" not in found:
         return {}
     ids = {field: values.pop() for field, values in found.items()}
-    return ids if len({*ids.values()} - {ids["pad"]}) == len({*ids} - {"pad"}) else {}
+    all_differ = len({*ids.values()}) == len(ids)
+    return ids if all_differ else {}
 
 
 def values_of(sizes: Sizes, ids: dict[str, int]) -> dict[str, Any]:

@@ -82,10 +82,18 @@ def still() -> Iterator[None]:
     """No dropout while the block runs, be it that of a module or a function with a fixed rate."""
     kept = {name: getattr(F, name) for name in ("dropout", "scaled_dot_product_attention")}
 
-    def attend(*given: Any, **options: Any) -> Tensor:
-        dropped = {"dropout_p": 0.0} if len(given) < 5 else {}
-        given = (*given[:4], 0.0, *given[5:]) if len(given) > 4 else given
-        return kept["scaled_dot_product_attention"](*given, **options | dropped)
+    def attend(
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        attn_mask: Tensor | None = None,
+        dropout_p: float = 0.0,
+        *given: Any,
+        **options: Any,
+    ) -> Tensor:
+        """The attention without dropout; torch gives what follows, such as is_causal, by place."""
+        original = kept["scaled_dot_product_attention"]
+        return original(query, key, value, attn_mask, 0.0, *given, **options)
 
     vars(F).update(dropout=lambda x, *given, **options: x, scaled_dot_product_attention=attend)
     try:
